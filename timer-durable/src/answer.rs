@@ -1,11 +1,34 @@
-//! The answers to calls that change a timeout.
+//! The answers to calls.
 
-use crate::message::Answer;
+use crate::TimeoutId;
+
+/// The answer to a call that schedules a timeout with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ScheduleAnswer {
+    /// The call has created this timeout.
+    Created(TimeoutId),
+    /// The key has this pending timeout, which was left alone.
+    Kept(TimeoutId),
+    /// The key has this pending timeout, which was moved.
+    Moved(TimeoutId),
+}
+
+impl ScheduleAnswer {
+    /// Returns the timeout that is pending after the call.
+    #[must_use]
+    pub const fn id(self) -> TimeoutId {
+        match self {
+            Self::Created(id) | Self::Kept(id) | Self::Moved(id) => id,
+        }
+    }
+}
 
 /// The answer to a cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Cancelled {
+#[doc(alias = "Cancelled")]
+pub enum CancelAnswer {
     /// The timeout has ended. No attempt runs, and none will begin.
     Cancelled,
     /// An attempt has begun, and nothing was changed.
@@ -24,20 +47,4 @@ pub enum ResetAnswer {
     Running,
     /// No timeout is pending under this key or id.
     Unknown,
-}
-
-pub(crate) fn cancelled(answer: Answer) -> Cancelled {
-    match answer {
-        Answer::Changed | Answer::Scheduled(_) => Cancelled::Cancelled,
-        Answer::Running => Cancelled::Running,
-        Answer::Unknown => Cancelled::Unknown,
-    }
-}
-
-pub(crate) fn reset(answer: Answer) -> ResetAnswer {
-    match answer {
-        Answer::Changed | Answer::Scheduled(_) => ResetAnswer::Reset,
-        Answer::Running => ResetAnswer::Running,
-        Answer::Unknown => ResetAnswer::Unknown,
-    }
 }

@@ -13,7 +13,7 @@ use crate::shutdown::Shutdown;
 use crate::stats::Figures;
 use crate::store::Store;
 use crate::timer::{DurableTimer, Parts};
-use crate::topic::Topic;
+use crate::topic::{Rules, Topic};
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
@@ -28,22 +28,24 @@ use timer_executor::{TaskExecutor, ThreadPoolExecutor};
 ///
 /// ```no_run
 /// use std::time::Duration;
-/// use timer_durable::{Due, DurableTimer, SqliteStore};
+/// use timer_durable::{Due, DurableTimer, SqliteStore, Topic};
+///
+/// const CLOSE: Topic<String> = Topic::new("order.close");
 ///
 /// let timer = DurableTimer::builder()
 ///     .name("billing")
-///     .topic("order.close", |due: &Due<String>| {
+///     .topic(CLOSE, |due: &Due<String>| {
 ///         println!("closing {}", due.payload());
 ///         Ok(())
 ///     })
 ///     .open(SqliteStore::open("timeouts.db")?)?;
-/// timer.new_timeout("order.close", Duration::from_secs(1800), &"order 17".to_owned())?;
+/// timer.new_timeout(CLOSE, Duration::from_secs(1800), "order 17")?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "a builder does nothing until it opens a store"]
 pub struct DurableTimerBuilder {
     name: String,
-    topics: HashMap<Arc<str>, (Topic, Handler)>,
+    topics: HashMap<Arc<str>, (Rules, Handler)>,
     elsewhere: Vec<Arc<str>>,
     /// The first topic that was added twice.
     repeated: Option<Arc<str>>,
@@ -106,47 +108,45 @@ impl DurableTimerBuilder {
     /// [`Retry`]. A panic is caught and counts as a failed attempt.
     pub fn topic<P: Payload>(
         self,
-        topic: impl Into<Topic>,
+        topic: Topic<P>,
         handler: impl Fn(&Due<P>) -> Result<(), Retry> + Send + Sync + 'static,
     ) -> Self {
-        self.add(topic.into(), blocking(handler))
+        self.add(topic, blocking(handler))
     }
 
     /// Adds a topic with an asynchronous function that handles its timeouts. The futures run on the
     /// runtime that was given to [`spawn`](Self::spawn) before.
     ///
     /// Without a runtime, [`open`](Self::open) returns an error.
-    pub fn async_topic<P, F>(
-        mut self,
-        topic: impl Into<Topic>,
-        handler: impl Fn(Due<P>) -> F + Send + Sync + 'static,
-    ) -> Self
+    #[doc(alias = "async_topic")]
+    pub fn topic_async<P, F>(mut self, topic: Topic<P>, handler: impl Fn(Due<P>) -> F + Send + Sync + 'static) -> Self
     where
         P: Payload,
         F: Future<Output = Result<(), Retry>> + Send + 'static,
     {
-        let topic = topic.into();
         // A handler without a runtime is never called, because `open` refuses.
         let spawn = self.spawn.clone().unwrap_or_else(|| Arc::new(drop));
         self.lacks_spawn |= self.spawn.is_none();
         self.add(topic, spawning(spawn, handler))
     }
 
-    fn add(mut self, topic: Topic, handler: Handler) -> Self {
-        let name = topic.name.clone();
-        if self.topics.insert(name.clone(), (topic, handler)).is_some() {
+    fn add<P>(mut self, topic: Topic<P>, handler: Handler) -> Self {
+        let name: Arc<str> = topic.name.into();
+        if self.topics.insert(name.clone(), (topic.rules, handler)).is_some() {
             self.repeated.get_or_insert(name);
         }
         self
     }
 
-    /// Sets the function that runs the futures of [`async_topic`](Self::async_topic) on a runtime.
+    /// Sets the function that runs the futures of [`topic_async`](Self::topic_async) on a runtime.
     /// It is called on a thread of the executor, which belongs to no runtime.
     ///
     /// # Examples
     ///
     /// ```
-    /// use timer_durable::{Due, DurableTimer};
+    /// use timer_durable::{Due, DurableTimer, Topic};
+    ///
+    /// const CLOSE: Topic<String> = Topic::new("order.close");
     ///
     /// let builder = DurableTimer::builder()
     ///     .spawn(|future| {
@@ -154,7 +154,7 @@ impl DurableTimerBuilder {
     ///         // `handle = tokio::runtime::Handle::current()` inside its runtime.
     ///         std::thread::spawn(|| futures::executor::block_on(future));
     ///     })
-    ///     .async_topic("order.close", |due: Due<String>| async move {
+    ///     .topic_async(CLOSE, |due: Due<String>| async move {
     ///         println!("closing {}", due.payload());
     ///         Ok(())
     ///     });
@@ -167,8 +167,8 @@ impl DurableTimerBuilder {
     /// Names a topic that this program schedules and another program handles. Timeouts that begin
     /// here all the same are put back for a minute, and a log event names the topic. A topic that
     /// also has a handler here is an error.
-    pub fn topic_elsewhere(mut self, topic: impl Into<Arc<str>>) -> Self {
-        self.elsewhere.push(topic.into());
+    pub fn topic_elsewhere<P>(mut self, topic: Topic<P>) -> Self {
+        self.elsewhere.push(topic.name.into());
         self
     }
 

@@ -12,9 +12,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// # Examples
 ///
 /// ```
-/// use timer_durable::{Due, DurableTimer, Retry};
+/// use timer_durable::{Due, DurableTimer, Retry, Topic};
 ///
-/// let builder = DurableTimer::builder().topic("order.close", |due: &Due<String>| -> Result<(), Retry> {
+/// const CLOSE: Topic<String> = Topic::new("order.close");
+///
+/// let builder = DurableTimer::builder().topic(CLOSE, |due: &Due<String>| -> Result<(), Retry> {
 ///     println!("closing {}, attempt {}, {:?} late", due.payload(), due.attempt(), due.lag());
 ///     Ok(())
 /// });

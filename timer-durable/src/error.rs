@@ -12,10 +12,12 @@ use std::time::Duration;
 ///
 /// ```
 /// use std::time::Duration;
-/// use timer_durable::{DurableTimer, Error, MemoryStore};
+/// use timer_durable::{DurableTimer, Error, MemoryStore, Topic};
+///
+/// const CLOSE: Topic<()> = Topic::new("order.close");
 ///
 /// let (timer, _driver) = DurableTimer::builder().build_manual(MemoryStore::new())?;
-/// let error = timer.new_timeout("order.close", Duration::ZERO, &()).unwrap_err();
+/// let error = timer.new_timeout(CLOSE, Duration::ZERO, &()).unwrap_err();
 /// assert_eq!(error.to_string(), "the topic `order.close` has no handler here; the builder names none");
 /// # Ok::<(), Error>(())
 /// ```
@@ -28,9 +30,8 @@ pub enum Error {
     Store(StoreError),
     /// The call was executed or not, because the connection or a sync failed during the commit, or
     /// because the keeper panicked meanwhile. Repeat the call with this id and all of its other
-    /// arguments, by [`timeout_builder`](crate::DurableTimer::timeout_builder) or, for a call
-    /// without a key, by [`new_timeout_with_id`](crate::DurableTimer::new_timeout_with_id). If the
-    /// first call was executed, the second one has no effect. A cancel or a reset has no id and can
+    /// arguments, by [`timeout_builder`](crate::DurableTimer::timeout_builder). If the first
+    /// call was executed, the second one has no effect. A cancel or a reset has no id and can
     /// be repeated as it is. Find out whether the work of `with_connection` was committed before
     /// you repeat it. A repeated `requeue` or `purge` returns `false` if the first one was
     /// executed.

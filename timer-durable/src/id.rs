@@ -115,6 +115,14 @@ pub struct ParseIdError {
     given: String,
 }
 
+impl ParseIdError {
+    /// Returns the text.
+    #[must_use]
+    pub fn into_inner(self) -> String {
+        self.given
+    }
+}
+
 impl fmt::Display for ParseIdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` is not the id of a timeout, which is 32 hexadecimal digits", self.given)

@@ -7,15 +7,17 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use timer_durable::{Due, DurableTimer, MemoryStore};
+//! use timer_durable::{Due, DurableTimer, MemoryStore, Topic};
 //!
-//! let builder = DurableTimer::builder().topic("order.close", |due: &Due<String>| {
+//! const CLOSE: Topic<String> = Topic::new("order.close");
+//!
+//! let builder = DurableTimer::builder().topic(CLOSE, |due: &Due<String>| {
 //!     println!("closing order {}", due.payload());
 //!     Ok(())
 //! });
 //! // `builder.open(SqliteStore::open("timeouts.db")?)?` in a program, virtual time in a test.
 //! let (timer, mut driver) = builder.build_manual(MemoryStore::new())?;
-//! timer.new_timeout("order.close", Duration::from_secs(1800), &"17".to_owned())?;
+//! timer.new_timeout(CLOSE, Duration::from_secs(1800), "17")?;
 //! assert_eq!(driver.advance(Duration::from_secs(1800)), 1);
 //! # Ok::<(), timer_durable::Error>(())
 //! ```
@@ -33,6 +35,7 @@
 //! | `postgres` | `PostgresStore`, a store in a database that many machines share |
 //! | `postgres-tls` | encrypted connections, for URLs with `sslmode=require` |
 //! | `serde` | `Json`, a payload of any type that serde knows |
+//! | `conformance` | the checks in `conformance` for stores of your own |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -42,6 +45,7 @@ mod admin;
 mod answer;
 pub mod book;
 mod builder;
+#[cfg(feature = "conformance")]
 pub mod conformance;
 mod due;
 mod engine;
@@ -79,7 +83,7 @@ pub use rusqlite;
 #[doc(no_inline)]
 pub use tokio_postgres;
 
-pub use answer::{Cancelled, ResetAnswer};
+pub use answer::{CancelAnswer, ResetAnswer, ScheduleAnswer};
 pub use builder::DurableTimerBuilder;
 pub use due::Due;
 pub use error::Error;
@@ -88,11 +92,11 @@ pub use manual::ManualDurableDriver;
 pub use memory_store::{Fault, FaultPoint, MemoryStore};
 #[cfg(feature = "serde")]
 pub use payload::Json;
-pub use payload::{Payload, PayloadError};
+pub use payload::{AsPayload, Payload, PayloadError};
 #[cfg(feature = "postgres")]
 pub use postgres::{ConnectError, PostgresConnection, PostgresStore, QueryError};
 pub use retry::{CompleteError, Retry};
-pub use shutdown::StopReport;
+pub use shutdown::DurableStopReport;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{OpenError, SqliteStore};
 pub use stats::{BOUNDS, Histogram, Stats};

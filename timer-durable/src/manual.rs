@@ -18,14 +18,16 @@ use timer_executor::{Rejected, Task, TaskExecutor};
 ///
 /// ```
 /// use std::time::Duration;
-/// use timer_durable::{Due, DurableTimer, MemoryStore, Retry};
+/// use timer_durable::{Due, DurableTimer, MemoryStore, Retry, Topic};
 ///
-/// let builder = DurableTimer::builder().topic("pay", |due: &Due<()>| match due.attempt() {
+/// const PAY: Topic<()> = Topic::new("pay");
+///
+/// let builder = DurableTimer::builder().topic(PAY, |due: &Due<()>| match due.attempt() {
 ///     3 => Ok(()),
 ///     _ => Err(Retry::after(Duration::from_secs(60), "the bank does not answer")),
 /// });
 /// let (timer, mut driver) = builder.build_manual(MemoryStore::new())?;
-/// timer.new_timeout("pay", Duration::from_secs(10), &())?;
+/// timer.new_timeout(PAY, Duration::from_secs(10), &())?;
 /// assert_eq!(driver.advance(Duration::from_secs(200)), 3);
 /// # Ok::<(), timer_durable::Error>(())
 /// ```

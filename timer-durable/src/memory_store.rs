@@ -22,17 +22,19 @@ use std::time::Duration;
 ///
 /// ```
 /// use std::time::Duration;
-/// use timer_durable::{Due, DurableTimer, Error, Fault, MemoryStore};
+/// use timer_durable::{Due, DurableTimer, Error, Fault, MemoryStore, Topic};
+///
+/// const GREET: Topic<()> = Topic::new("greet");
 ///
 /// let store = MemoryStore::new();
-/// let (timer, mut driver) = DurableTimer::builder().topic("greet", |_: &Due<()>| Ok(())).build_manual(store.clone())?;
+/// let (timer, mut driver) = DurableTimer::builder().topic(GREET, |_: &Due<()>| Ok(())).build_manual(store.clone())?;
 ///
 /// store.inject(Fault::LoseAnswer);
-/// let Err(Error::OutcomeUnknown { id: Some(id), .. }) = timer.new_timeout("greet", Duration::ZERO, &()) else {
+/// let Err(Error::OutcomeUnknown { id: Some(id), .. }) = timer.new_timeout(GREET, Duration::ZERO, &()) else {
 ///     panic!("the answer was lost");
 /// };
 /// // The repeated call finds that the first one was executed.
-/// timer.new_timeout_with_id(id, "greet", Duration::ZERO, &())?;
+/// timer.timeout_builder(GREET, &()).id(id).schedule()?;
 /// assert_eq!(driver.advance(Duration::from_secs(1)), 1);
 /// # Ok::<(), Error>(())
 /// ```

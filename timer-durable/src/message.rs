@@ -1,9 +1,10 @@
 //! The messages from callers and handlers to the keeper, and its answers.
 
 use crate::TimeoutId;
+use crate::answer::{CancelAnswer, ResetAnswer, ScheduleAnswer};
 use crate::error::Error;
 use crate::retry::{CompleteError, Retry};
-use crate::shutdown::StopReport;
+use crate::shutdown::DurableStopReport;
 use crate::store::{Store, StoreError, Work};
 use crate::time::{Micros, When};
 use crate::transaction::{IfPending, Target};
@@ -28,7 +29,7 @@ pub(crate) enum Message {
     Stop {
         /// The keeper waits for handlers until then, or without a limit.
         until: Option<Instant>,
-        reply: oneshot::Sender<StopReport>,
+        reply: oneshot::Sender<DurableStopReport>,
     },
 }
 
@@ -61,10 +62,35 @@ pub(crate) struct NewTimeout {
 /// The answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    Scheduled(TimeoutId),
+    Scheduled(ScheduleAnswer),
     Changed,
     Running,
     Unknown,
+}
+
+impl Answer {
+    pub(crate) fn scheduled(self) -> Result<ScheduleAnswer, Error> {
+        match self {
+            Self::Scheduled(answer) => Ok(answer),
+            _ => Err(Error::Stopped),
+        }
+    }
+
+    pub(crate) fn cancelled(self) -> CancelAnswer {
+        match self {
+            Self::Changed | Self::Scheduled(_) => CancelAnswer::Cancelled,
+            Self::Running => CancelAnswer::Running,
+            Self::Unknown => CancelAnswer::Unknown,
+        }
+    }
+
+    pub(crate) fn reset(self) -> ResetAnswer {
+        match self {
+            Self::Changed | Self::Scheduled(_) => ResetAnswer::Reset,
+            Self::Running => ResetAnswer::Running,
+            Self::Unknown => ResetAnswer::Unknown,
+        }
+    }
 }
 
 /// The end of an attempt.

@@ -13,6 +13,12 @@ impl PayloadError {
         Self(error.into())
     }
 
+    /// Returns the error of the codec.
+    #[must_use]
+    pub fn into_inner(self) -> Box<dyn Error + Send + Sync> {
+        self.0
+    }
+
     /// Reports bytes of another format than the type can read.
     #[must_use]
     pub fn format(found: i16, expected: i16) -> Self {
@@ -83,6 +89,34 @@ pub trait Payload: Sized + Send + 'static {
     fn decode(bytes: Vec<u8>, format: i16) -> Result<Self, PayloadError>;
 }
 
+/// A value that can be scheduled as a payload of the type `P`, such as a `str` as a `String`.
+pub trait AsPayload<P: Payload> {
+    /// Writes the payload in the format of `P`.
+    ///
+    /// # Errors
+    ///
+    /// [`PayloadError`] if the value cannot be written.
+    fn encode_as(&self) -> Result<Vec<u8>, PayloadError>;
+}
+
+impl<P: Payload> AsPayload<P> for P {
+    fn encode_as(&self) -> Result<Vec<u8>, PayloadError> {
+        self.encode()
+    }
+}
+
+impl AsPayload<String> for str {
+    fn encode_as(&self) -> Result<Vec<u8>, PayloadError> {
+        Ok(self.as_bytes().to_vec())
+    }
+}
+
+impl AsPayload<Vec<u8>> for [u8] {
+    fn encode_as(&self) -> Result<Vec<u8>, PayloadError> {
+        Ok(self.to_vec())
+    }
+}
+
 impl Payload for () {
     const FORMAT: i16 = 0;
 
@@ -129,19 +163,21 @@ impl Payload for String {
 /// ```
 /// use serde::{Deserialize, Serialize};
 /// use std::time::Duration;
-/// use timer_durable::{Due, DurableTimer, Json, MemoryStore};
+/// use timer_durable::{Due, DurableTimer, Json, MemoryStore, Topic};
 ///
 /// #[derive(Serialize, Deserialize)]
 /// struct Order {
 ///     number: u32,
 /// }
 ///
-/// let builder = DurableTimer::builder().topic("order.close", |due: &Due<Json<Order>>| {
+/// const CLOSE: Topic<Json<Order>> = Topic::new("order.close");
+///
+/// let builder = DurableTimer::builder().topic(CLOSE, |due: &Due<Json<Order>>| {
 ///     println!("closing order {}", due.payload().0.number);
 ///     Ok(())
 /// });
 /// let (timer, mut driver) = builder.build_manual(MemoryStore::new())?;
-/// timer.new_timeout("order.close", Duration::from_secs(1800), &Json(Order { number: 17 }))?;
+/// timer.new_timeout(CLOSE, Duration::from_secs(1800), &Json(Order { number: 17 }))?;
 /// assert_eq!(driver.advance(Duration::from_secs(1800)), 1);
 /// # Ok::<(), timer_durable::Error>(())
 /// ```

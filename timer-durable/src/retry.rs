@@ -64,7 +64,7 @@ impl From<Error> for CompleteError {
 /// fn close(due: &Due<String>) -> Result<(), Retry> {
 ///     let number: u32 = due.payload().parse()?; // repeated after the backoff
 ///     if number == 0 {
-///         return Err(Retry::bury("there is no order 0"));
+///         return Err(Retry::dead("there is no order 0"));
 ///     }
 ///     if number > 1_000 {
 ///         return Err(Retry::after(Duration::from_secs(60), "the shop is closed"));
@@ -82,7 +82,7 @@ pub struct Retry {
 pub(crate) enum How {
     Backoff,
     After(Duration),
-    Bury,
+    Dead,
 }
 
 /// The longest reason in bytes. It is written with the other parts of a batch, which it must not
@@ -108,8 +108,9 @@ impl Retry {
     }
 
     /// Makes the timeout a dead letter at once.
-    pub fn bury(reason: impl fmt::Display) -> Self {
-        Self::cut(How::Bury, reason)
+    #[doc(alias = "bury")]
+    pub fn dead(reason: impl fmt::Display) -> Self {
+        Self::cut(How::Dead, reason)
     }
 
     /// Returns the reason.

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The result of [`DurableTimer::stop`](crate::DurableTimer::stop).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct StopReport {
+#[doc(alias = "StopReport")]
+pub struct DurableStopReport {
     /// Handlers that had not ended at the limit. Their timeouts run again after the next start,
     /// with a higher attempt. Those that still wait for a thread do not start any more, and their
     /// attempts do not count unless the store fails.
@@ -15,14 +16,15 @@ pub struct StopReport {
     /// answers. Until then a file stays in use, and shards are taken over when the lease is over.
     /// The same is true of shards if the store could not be reached. A keeper that has ended by a
     /// panic has closed the store without handing its shards back.
-    pub is_released: bool,
+    #[doc(alias = "is_released")]
+    pub released: bool,
 }
 
 /// The shutdown of a timer, which its handles, its keeper and its handlers see.
 #[derive(Default)]
 pub(crate) struct Shutdown {
     /// The report of the keeper, once it has ended.
-    pub(crate) report: OnceLock<StopReport>,
+    pub(crate) report: OnceLock<DurableStopReport>,
     is_given_up: AtomicBool,
 }
 

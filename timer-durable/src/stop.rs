@@ -3,7 +3,7 @@
 use crate::engine::{is_in_handler, is_keeper};
 use crate::error::Error;
 use crate::message::Message;
-use crate::shutdown::StopReport;
+use crate::shutdown::DurableStopReport;
 use crate::timer::{DurableTimer, Host, Inner};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ impl DurableTimer {
     ///
     /// [`Error::InHandler`] in a handler of this timer, and [`Error::OnKeeper`] on the keeper's own
     /// thread. Nothing was stopped. A handler can drop its handle, or let another thread call this.
-    pub fn stop(&self, limit: Duration) -> Result<StopReport, Error> {
+    pub fn stop(&self, limit: Duration) -> Result<DurableStopReport, Error> {
         if is_keeper() {
             return Err(Error::OnKeeper);
         }
@@ -64,7 +64,7 @@ impl DurableTimer {
                 self.inner.parts.shutdown.give_up();
                 self.inner.abandon();
                 let unfinished = usize::try_from(self.stats().running).unwrap_or(usize::MAX);
-                Ok(StopReport { unfinished, is_released: false })
+                Ok(DurableStopReport { unfinished, released: false })
             }
         }
     }
@@ -72,9 +72,9 @@ impl DurableTimer {
 
 impl Inner {
     /// Returns the report of a keeper that has ended.
-    fn report(&self) -> StopReport {
+    fn report(&self) -> DurableStopReport {
         // A keeper that `ManualDurableDriver::crash` has dropped has left no report.
-        self.parts.shutdown.report.get().copied().unwrap_or(StopReport { unfinished: 0, is_released: true })
+        self.parts.shutdown.report.get().copied().unwrap_or(DurableStopReport { unfinished: 0, released: true })
     }
 
     /// Waits for the keeper's thread, unless this is the thread.

@@ -9,7 +9,7 @@
 //! taken over answers [`StoreError::Fenced`]. A store that belongs to one process, such as an
 //! SQLite file, owns everything and needs no upkeep.
 //!
-//! [`conformance`](crate::conformance) checks an implementation.
+//! The module `conformance` (feature `conformance`) checks an implementation.
 
 mod boxed;
 

@@ -1,20 +1,130 @@
-//! A call that schedules a timeout with all of its settings.
+//! The calls that schedule timeouts.
 
 use crate::TimeoutId;
-use crate::error::Error;
-use crate::message::{NewTimeout, Request};
-use crate::payload::Payload;
+use crate::answer::ScheduleAnswer;
+use crate::error::{Error, MAX_KNOWN};
+use crate::message::{Answer, NewTimeout, Request};
+use crate::payload::{AsPayload, Payload};
 use crate::time::{When, micros};
-use crate::timer::{DurableTimer, after, check_key, scheduled};
+use crate::timer::{DurableTimer, after};
+use crate::topic::Topic;
 use crate::transaction::IfPending;
 use std::future::Future;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// The longest topic and key, in bytes.
+const MAX_NAME: usize = 255;
+
 impl DurableTimer {
-    /// Returns a call that schedules a timeout, due now unless a setting says otherwise. It takes
-    /// the settings of all calls of the family `new_timeout`, in any combination.
-    pub fn timeout_builder<P: Payload>(&self, topic: &str, payload: &P) -> TimeoutBuilder<'_> {
-        TimeoutBuilder { timer: self, timeout: self.build(topic, When::In(0), payload) }
+    /// Schedules a timeout. It is on disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::OutcomeUnknown`] if the commit may or may not have been executed.
+    /// - [`Error::UnknownTopic`], [`Error::TooLong`], [`Error::NulCharacter`],
+    ///   [`Error::DelayTooLong`] and [`Error::Payload`] for arguments that are not allowed.
+    /// - [`Error::Store`], [`Error::Stopped`], and [`Error::OnKeeper`] on the keeper's own thread.
+    ///   Nothing was scheduled.
+    #[doc(alias = "offer")]
+    #[doc(alias = "perform_in")]
+    #[doc(alias = "enqueue_in")]
+    pub fn new_timeout<P: Payload>(
+        &self,
+        topic: Topic<P>,
+        delay: Duration,
+        payload: &(impl AsPayload<P> + ?Sized),
+    ) -> Result<TimeoutId, Error> {
+        self.timeout_builder(topic, payload).after(delay).schedule().map(ScheduleAnswer::id)
+    }
+
+    /// The same as [`new_timeout`](Self::new_timeout), but does not block the thread.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new_timeout`](Self::new_timeout). The call takes effect even if the future is
+    /// dropped.
+    pub fn new_timeout_async<P: Payload, B: AsPayload<P> + ?Sized>(
+        &self,
+        topic: Topic<P>,
+        delay: Duration,
+        payload: &B,
+    ) -> impl Future<Output = Result<TimeoutId, Error>> + Send + use<P, B> {
+        let answer = self.timeout_builder(topic, payload).after(delay).schedule_async();
+        async move { answer.await.map(ScheduleAnswer::id) }
+    }
+
+    /// Schedules a timeout whose key is unique among the pending timeouts of the topic.
+    /// `if_pending` names the effect on a pending timeout with the same key.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new_timeout`](Self::new_timeout), and [`Error::KeyTaken`] if [`IfPending::Refuse`]
+    /// refuses.
+    pub fn new_timeout_keyed<P: Payload>(
+        &self,
+        topic: Topic<P>,
+        key: &str,
+        delay: Duration,
+        payload: &(impl AsPayload<P> + ?Sized),
+        if_pending: IfPending,
+    ) -> Result<ScheduleAnswer, Error> {
+        self.timeout_builder(topic, payload).after(delay).key(key).if_pending(if_pending).schedule()
+    }
+
+    /// The same as [`new_timeout_keyed`](Self::new_timeout_keyed), but does not block the thread.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new_timeout_keyed`](Self::new_timeout_keyed). The call takes effect even if the
+    /// future is dropped.
+    pub fn new_timeout_keyed_async<P: Payload, B: AsPayload<P> + ?Sized>(
+        &self,
+        topic: Topic<P>,
+        key: &str,
+        delay: Duration,
+        payload: &B,
+        if_pending: IfPending,
+    ) -> impl Future<Output = Result<ScheduleAnswer, Error>> + Send + use<P, B> {
+        self.timeout_builder(topic, payload).after(delay).key(key).if_pending(if_pending).schedule_async()
+    }
+
+    /// Returns a call that schedules a timeout with any combination of settings. It is due now
+    /// unless a setting says otherwise.
+    #[doc(alias = "new_timeout_at")]
+    #[doc(alias = "new_timeout_with_id")]
+    #[doc(alias = "schedule_at_fixed_rate")]
+    pub fn timeout_builder<P: Payload>(
+        &self,
+        topic: Topic<P>,
+        payload: &(impl AsPayload<P> + ?Sized),
+    ) -> TimeoutBuilder<'_> {
+        TimeoutBuilder { timer: self, timeout: self.new_call(topic, payload) }
+    }
+
+    fn new_call<P: Payload>(
+        &self,
+        topic: Topic<P>,
+        payload: &(impl AsPayload<P> + ?Sized),
+    ) -> Result<NewTimeout, Error> {
+        let parts = &self.inner.parts;
+        let Some(topic) = parts.topics.get(topic.name) else {
+            let known = parts.topics.iter().take(MAX_KNOWN).map(ToString::to_string).collect();
+            return Err(Error::UnknownTopic { given: topic.name.to_owned(), known });
+        };
+        check_name("topic", topic)?;
+        let payload = payload.encode_as()?;
+        check_length("payload", payload.len(), parts.max_payload)?;
+        Ok(NewTimeout {
+            id: None,
+            when: When::In(0),
+            topic: topic.clone(),
+            key: None,
+            if_pending: IfPending::Keep,
+            format: P::FORMAT,
+            payload,
+            period: None,
+            max_lateness: None,
+        })
     }
 }
 
@@ -28,22 +138,24 @@ impl DurableTimer {
 ///
 /// ```
 /// use std::time::Duration;
-/// use timer_durable::{Due, DurableTimer, Error, Fault, IfPending, MemoryStore, TimeoutBuilder};
+/// use timer_durable::{Due, DurableTimer, Error, Fault, IfPending, MemoryStore, Topic};
+///
+/// const CLOSE: Topic<String> = Topic::new("order.close");
 ///
 /// let store = MemoryStore::new();
-/// let builder = DurableTimer::builder().topic("order.close", |_: &Due<String>| Ok(()));
+/// let builder = DurableTimer::builder().topic(CLOSE, |_: &Due<String>| Ok(()));
 /// let (timer, mut driver) = builder.build_manual(store.clone())?;
 /// let call = || {
-///     let call = timer.timeout_builder("order.close", &"17".to_owned());
+///     let call = timer.timeout_builder(CLOSE, "17");
 ///     let call = call.after(Duration::from_secs(1800));
 ///     call.key("17").if_pending(IfPending::Replace).max_lateness(Duration::from_secs(3600))
 /// };
 /// store.inject(Fault::LoseAnswer);
-/// let id = match call().schedule() {
+/// let answer = match call().schedule() {
 ///     Err(Error::OutcomeUnknown { id: Some(id), .. }) => call().id(id).schedule()?,
 ///     result => result?,
 /// };
-/// # let _ = id;
+/// # let _ = answer;
 /// assert_eq!(driver.advance(Duration::from_secs(1800)), 1);
 /// # Ok::<(), Error>(())
 /// ```
@@ -79,7 +191,7 @@ impl TimeoutBuilder<'_> {
     /// Sets the key, which is unique among the pending timeouts of the topic.
     pub fn key(self, key: &str) -> Self {
         self.set(|timeout| {
-            check_key(key)?;
+            check_name("key", key)?;
             timeout.key = Some(key.to_owned());
             Ok(())
         })
@@ -93,8 +205,8 @@ impl TimeoutBuilder<'_> {
         })
     }
 
-    /// Sets the id, so that the call can be repeated. If the store has the id already, nothing is
-    /// changed.
+    /// Sets the id, so that the call can be repeated. The id must be one of [`TimeoutId::new`] or
+    /// of [`Error::OutcomeUnknown`]. If the store has it already, nothing is changed.
     pub fn id(self, id: TimeoutId) -> Self {
         self.set(|timeout| {
             timeout.id = Some(id);
@@ -102,9 +214,13 @@ impl TimeoutBuilder<'_> {
         })
     }
 
-    /// Repeats the timeout at a fixed rate, as
-    /// [`schedule_at_fixed_rate`](DurableTimer::schedule_at_fixed_rate) does. The first run is at
-    /// the due time.
+    /// Repeats the timeout at a fixed rate. The first run is at the due time. The next run is
+    /// written in the commit that ends a run, so a crash loses none. Runs that were missed are
+    /// skipped, and runs never overlap.
+    ///
+    /// The next run counts from the time for which the run was planned. Neither a retry nor a wait
+    /// for a handler shifts it. With a period of 10 s, a run that is due at 10 s and succeeds in a
+    /// second attempt at 13 s is followed by one at 20 s. A reset begins a new phase.
     pub fn every(self, period: Duration) -> Self {
         self.set(|timeout| {
             if period.is_zero() {
@@ -128,17 +244,16 @@ impl TimeoutBuilder<'_> {
         })
     }
 
-    /// Schedules the timeout. It is on disk when this returns. Returns the id of the timeout that
-    /// is pending afterwards.
+    /// Schedules the timeout. It is on disk when this returns.
     ///
     /// # Errors
     ///
-    /// As for [`new_timeout`](DurableTimer::new_timeout),
-    /// [`new_timeout_keyed`](DurableTimer::new_timeout_keyed) and
-    /// [`schedule_at_fixed_rate`](DurableTimer::schedule_at_fixed_rate), and [`Error::IdTooOld`].
-    pub fn schedule(self) -> Result<TimeoutId, Error> {
+    /// As for [`new_timeout_keyed`](DurableTimer::new_timeout_keyed), [`Error::ZeroPeriod`], and
+    /// [`Error::IdTooOld`] if the id was made more than ten minutes ago and the store does not have
+    /// it.
+    pub fn schedule(self) -> Result<ScheduleAnswer, Error> {
         let timeout = Box::new(self.timeout?);
-        self.timer.call(Request::Insert(timeout)).and_then(scheduled)
+        self.timer.call(Request::Insert(timeout)).and_then(Answer::scheduled)
     }
 
     /// The same as [`schedule`](Self::schedule), but does not block the thread.
@@ -146,8 +261,19 @@ impl TimeoutBuilder<'_> {
     /// # Errors
     ///
     /// As for [`schedule`](Self::schedule). The call takes effect even if the future is dropped.
-    pub fn schedule_async(self) -> impl Future<Output = Result<TimeoutId, Error>> + Send + use<> {
+    pub fn schedule_async(self) -> impl Future<Output = Result<ScheduleAnswer, Error>> + Send + use<> {
         let answer = self.timeout.map(|timeout| self.timer.call_async(Request::Insert(Box::new(timeout))));
-        async move { answer?.await.and_then(scheduled) }
+        async move { answer?.await.and_then(Answer::scheduled) }
     }
+}
+
+fn check_name(part: &'static str, name: &str) -> Result<(), Error> {
+    if name.contains('\0') {
+        return Err(Error::NulCharacter { part });
+    }
+    check_length(part, name.len(), MAX_NAME)
+}
+
+fn check_length(part: &'static str, given: usize, allowed: usize) -> Result<(), Error> {
+    if given > allowed { Err(Error::TooLong { part, given, allowed }) } else { Ok(()) }
 }

@@ -1,64 +1,28 @@
 //! The calls of a timer as futures.
 
 use crate::TimeoutId;
-use crate::answer::{Cancelled, ResetAnswer, cancelled, reset};
+use crate::answer::{CancelAnswer, ResetAnswer};
 use crate::error::Error;
-use crate::message::Request;
-use crate::payload::Payload;
-use crate::timer::{DurableTimer, after, by_key, scheduled};
-use crate::transaction::{IfPending, Target};
+use crate::message::{Answer, Request};
+use crate::timer::{DurableTimer, after, by_key};
+use crate::topic::Topic;
+use crate::transaction::Target;
 use std::future::Future;
 use std::time::Duration;
 
 impl DurableTimer {
-    /// The same as [`new_timeout`](Self::new_timeout), but does not block the thread.
-    ///
-    /// # Errors
-    ///
-    /// As for [`new_timeout`](Self::new_timeout). The call takes effect even if the future is
-    /// dropped.
-    pub fn new_timeout_async<P: Payload>(
-        &self,
-        topic: &str,
-        delay: Duration,
-        payload: &P,
-    ) -> impl Future<Output = Result<TimeoutId, Error>> + Send + use<P> {
-        let timeout = after(delay).and_then(|when| self.build(topic, when, payload));
-        let answer = timeout.map(|timeout| self.call_async(Request::Insert(Box::new(timeout))));
-        async move { answer?.await.and_then(scheduled) }
-    }
-
-    /// The same as [`new_timeout_keyed`](Self::new_timeout_keyed), but does not block the thread.
-    ///
-    /// # Errors
-    ///
-    /// As for [`new_timeout_keyed`](Self::new_timeout_keyed). The call takes effect even if the
-    /// future is dropped.
-    pub fn new_timeout_keyed_async<P: Payload>(
-        &self,
-        topic: &str,
-        key: &str,
-        delay: Duration,
-        payload: &P,
-        if_pending: IfPending,
-    ) -> impl Future<Output = Result<TimeoutId, Error>> + Send + use<P> {
-        let timeout = self.keyed(topic, key, delay, payload, if_pending);
-        let answer = timeout.map(|timeout| self.call_async(Request::Insert(Box::new(timeout))));
-        async move { answer?.await.and_then(scheduled) }
-    }
-
     /// The same as [`cancel`](Self::cancel), but does not block the thread.
     ///
     /// # Errors
     ///
     /// As for [`cancel`](Self::cancel). The call takes effect even if the future is dropped.
-    pub fn cancel_async(
+    pub fn cancel_async<P>(
         &self,
-        topic: &str,
+        topic: Topic<P>,
         key: &str,
-    ) -> impl Future<Output = Result<Cancelled, Error>> + Send + use<> {
+    ) -> impl Future<Output = Result<CancelAnswer, Error>> + Send + use<P> {
         let answer = self.call_async(Request::Cancel(by_key(topic, key)));
-        async move { answer.await.map(cancelled) }
+        async move { answer.await.map(Answer::cancelled) }
     }
 
     /// The same as [`cancel_by_id`](Self::cancel_by_id), but does not block the thread.
@@ -66,9 +30,12 @@ impl DurableTimer {
     /// # Errors
     ///
     /// As for [`cancel`](Self::cancel). The call takes effect even if the future is dropped.
-    pub fn cancel_by_id_async(&self, id: TimeoutId) -> impl Future<Output = Result<Cancelled, Error>> + Send + use<> {
+    pub fn cancel_by_id_async(
+        &self,
+        id: TimeoutId,
+    ) -> impl Future<Output = Result<CancelAnswer, Error>> + Send + use<> {
         let answer = self.call_async(Request::Cancel(Target::Id(id)));
-        async move { answer.await.map(cancelled) }
+        async move { answer.await.map(Answer::cancelled) }
     }
 
     /// The same as [`reset`](Self::reset), but does not block the thread.
@@ -76,14 +43,14 @@ impl DurableTimer {
     /// # Errors
     ///
     /// As for [`reset`](Self::reset). The call takes effect even if the future is dropped.
-    pub fn reset_async(
+    pub fn reset_async<P>(
         &self,
-        topic: &str,
+        topic: Topic<P>,
         key: &str,
         delay: Duration,
-    ) -> impl Future<Output = Result<ResetAnswer, Error>> + Send + use<> {
+    ) -> impl Future<Output = Result<ResetAnswer, Error>> + Send + use<P> {
         let answer = after(delay).map(|when| self.call_async(Request::Reset(by_key(topic, key), when)));
-        async move { answer?.await.map(reset) }
+        async move { answer?.await.map(Answer::reset) }
     }
 
     /// The same as [`reset_by_id`](Self::reset_by_id), but does not block the thread.
@@ -97,6 +64,6 @@ impl DurableTimer {
         delay: Duration,
     ) -> impl Future<Output = Result<ResetAnswer, Error>> + Send + use<> {
         let answer = after(delay).map(|when| self.call_async(Request::Reset(Target::Id(id), when)));
-        async move { answer?.await.map(reset) }
+        async move { answer?.await.map(Answer::reset) }
     }
 }

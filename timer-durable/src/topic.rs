@@ -1,52 +1,85 @@
 //! Topics, which name handlers and have the rules of their timeouts.
 
-use std::sync::Arc;
+use std::fmt;
+use std::marker::PhantomData;
 use std::time::Duration;
 
-/// The rules of a topic.
+/// The name of a handler, with the type of its payloads and the rules of its timeouts.
+///
+/// A topic is a constant of the program. The handler and all calls use the same constant, so a
+/// payload of another type does not compile. A name that is made at run time lives as long as the
+/// program, see [`String::leak`].
 ///
 /// # Examples
 ///
 /// ```
 /// use std::time::Duration;
-/// use timer_durable::{Due, DurableTimer, Topic};
+/// use timer_durable::{Due, DurableTimer, MemoryStore, Topic};
 ///
-/// let remind = Topic::new("invoice.remind")
+/// const REMIND: Topic<String> = Topic::new("invoice.remind")
 ///     .attempts(20)
 ///     .backoff(Duration::from_secs(5), Duration::from_secs(3600))
 ///     .max_lateness(Duration::from_secs(2 * 86_400));
-/// let builder = DurableTimer::builder().topic(remind, |due: &Due<String>| {
+///
+/// let builder = DurableTimer::builder().topic(REMIND, |due: &Due<String>| {
 ///     println!("reminding {}", due.payload());
 ///     Ok(())
 /// });
+/// let (timer, _driver) = builder.build_manual(MemoryStore::new())?;
+/// timer.new_timeout(REMIND, Duration::from_secs(86_400), "17")?;
+/// # Ok::<(), timer_durable::Error>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct Topic {
-    pub(crate) name: Arc<str>,
+///
+/// A number is no payload of this topic:
+///
+/// ```compile_fail,E0277
+/// # use std::time::Duration;
+/// # use timer_durable::{DurableTimer, MemoryStore, Topic};
+/// # const REMIND: Topic<String> = Topic::new("invoice.remind");
+/// # let (timer, _driver) = DurableTimer::builder().build_manual(MemoryStore::new())?;
+/// timer.new_timeout(REMIND, Duration::from_secs(86_400), &17)?;
+/// # Ok::<(), timer_durable::Error>(())
+/// ```
+pub struct Topic<P> {
+    pub(crate) name: &'static str,
+    pub(crate) rules: Rules,
+    payload: PhantomData<fn(P) -> P>,
+}
+
+/// The rules of a topic.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
     pub(crate) attempts: u32,
     pub(crate) backoff: (Duration, Duration),
     pub(crate) max_lateness: Option<Duration>,
 }
 
-impl Topic {
+impl<P> Topic<P> {
     /// Returns a topic with 10 attempts, a backoff of 1 s to 1 h, and no limit of lateness.
-    pub fn new(name: impl Into<Arc<str>>) -> Self {
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
         let backoff = (Duration::from_secs(1), Duration::from_secs(3600));
-        Self { name: name.into(), attempts: 10, backoff, max_lateness: None }
+        Self { name, rules: Rules { attempts: 10, backoff, max_lateness: None }, payload: PhantomData }
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
     }
 
     /// Sets the number of attempts after which a timeout becomes a dead letter, at least 1.
     #[must_use]
-    pub fn attempts(mut self, attempts: u32) -> Self {
-        self.attempts = attempts.max(1);
+    pub const fn attempts(mut self, attempts: u32) -> Self {
+        self.rules.attempts = if attempts == 0 { 1 } else { attempts };
         self
     }
 
     /// Sets the delay after the first failed attempt, which doubles with each further one up to
     /// `max`.
     #[must_use]
-    pub fn backoff(mut self, first: Duration, max: Duration) -> Self {
-        self.backoff = (first, max);
+    pub const fn backoff(mut self, first: Duration, max: Duration) -> Self {
+        self.rules.backoff = (first, max);
         self
     }
 
@@ -54,11 +87,13 @@ impl Topic {
     /// a run and is counted in [`Stats::expired`](crate::Stats::expired). The lateness is measured
     /// as for [`TimeoutBuilder::max_lateness`](crate::TimeoutBuilder::max_lateness).
     #[must_use]
-    pub fn max_lateness(mut self, limit: Duration) -> Self {
-        self.max_lateness = Some(limit);
+    pub const fn max_lateness(mut self, limit: Duration) -> Self {
+        self.rules.max_lateness = Some(limit);
         self
     }
+}
 
+impl Rules {
     /// Returns the delay after the failed attempt with the number `tries`.
     pub(crate) fn delay_after(&self, tries: u32) -> Duration {
         let (first, max) = self.backoff;
@@ -66,15 +101,18 @@ impl Topic {
     }
 }
 
-impl From<&str> for Topic {
-    fn from(name: &str) -> Self {
-        Self::new(name)
+// Derived implementations would need them of the payload.
+impl<P> Clone for Topic<P> {
+    fn clone(&self) -> Self {
+        *self
     }
 }
 
-impl From<String> for Topic {
-    fn from(name: String) -> Self {
-        Self::new(name)
+impl<P> Copy for Topic<P> {}
+
+impl<P> fmt::Debug for Topic<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Topic").field("name", &self.name).field("rules", &self.rules).finish()
     }
 }
 
@@ -84,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_backoff_doubles_up_to_its_limit() {
-        let topic = Topic::new("t").backoff(Duration::from_secs(1), Duration::from_secs(5));
-        assert_eq!([1, 2, 3, 4, 99].map(|tries| topic.delay_after(tries).as_secs()), [1, 2, 4, 5, 5]);
+        let rules = Topic::<()>::new("t").backoff(Duration::from_secs(1), Duration::from_secs(5)).rules;
+        assert_eq!([1, 2, 3, 4, 99].map(|tries| rules.delay_after(tries).as_secs()), [1, 2, 4, 5, 5]);
     }
 }

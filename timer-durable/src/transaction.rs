@@ -19,11 +19,13 @@ use std::sync::Arc;
 ///
 /// ```
 /// use std::time::Duration;
-/// use timer_durable::{Due, DurableTimer, IfPending, MemoryStore};
+/// use timer_durable::{Due, DurableTimer, IfPending, MemoryStore, Topic};
 ///
-/// let (timer, _driver) = DurableTimer::builder().topic("lease.end", |_: &Due<()>| Ok(())).build_manual(MemoryStore::new())?;
-/// timer.new_timeout_keyed("lease.end", "node-7", Duration::from_secs(10), &(), IfPending::Later)?;
-/// timer.new_timeout_keyed("lease.end", "node-7", Duration::from_secs(5), &(), IfPending::Later)?;
+/// const LEASE: Topic<()> = Topic::new("lease.end");
+///
+/// let (timer, _driver) = DurableTimer::builder().topic(LEASE, |_: &Due<()>| Ok(())).build_manual(MemoryStore::new())?;
+/// timer.new_timeout_keyed(LEASE, "node-7", Duration::from_secs(10), &(), IfPending::Later)?;
+/// timer.new_timeout_keyed(LEASE, "node-7", Duration::from_secs(5), &(), IfPending::Later)?;
 /// # Ok::<(), timer_durable::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]

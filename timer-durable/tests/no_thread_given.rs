@@ -6,7 +6,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::time::Duration;
-use timer_durable::{Due, DurableTimer, Error, MemoryStore};
+use timer_durable::{Due, DurableTimer, Error, MemoryStore, Topic};
 use timer_executor::{ImmediateExecutor, ThreadPoolExecutor};
 
 /// Runs `work` while the process has no room for another thread's stack.
@@ -23,7 +23,7 @@ fn run_without_room<R>(work: impl FnOnce() -> R) -> R {
 
 #[test]
 fn a_timer_whose_thread_is_refused_does_not_open() {
-    let builder = || DurableTimer::builder().topic("t", |_: &Due<()>| Ok(()));
+    let builder = || DurableTimer::builder().topic(Topic::new("t"), |_: &Due<()>| Ok(()));
     // The hook prints a backtrace, for which the process has no room.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
@@ -37,5 +37,5 @@ fn a_timer_whose_thread_is_refused_does_not_open() {
     assert!(matches!(plain, Err(Error::ThreadRefused(_))), "the pool: {plain:?}");
     assert!(matches!(inline, Err(Error::ThreadRefused(_))), "the keeper: {inline:?}");
     let timer = builder().open(MemoryStore::new()).unwrap();
-    assert!(timer.stop(Duration::from_secs(60)).unwrap().is_released);
+    assert!(timer.stop(Duration::from_secs(60)).unwrap().released);
 }

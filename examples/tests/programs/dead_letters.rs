@@ -2,18 +2,20 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use timer_durable::{Due, DurableTimer, Retry, SqliteStore};
+use timer_durable::{Due, DurableTimer, Retry, SqliteStore, Topic};
 
 use super::{command_line, run_command};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_dead_letters");
 
+const CLOSE: Topic<String> = Topic::new("close");
+
 /// Writes this number of dead letters into a file.
 fn bury(file: &Path, letters: u64) {
-    let buries = |due: &Due<String>| Err(Retry::bury(format!("no shop {}", due.payload())));
-    let timer = DurableTimer::builder().topic("close", buries).open(SqliteStore::open(file).unwrap()).unwrap();
+    let buries = |due: &Due<String>| Err(Retry::dead(format!("no shop {}", due.payload())));
+    let timer = DurableTimer::builder().topic(CLOSE, buries).open(SqliteStore::open(file).unwrap()).unwrap();
     for letter in 0..letters {
-        timer.new_timeout("close", Duration::ZERO, &letter.to_string()).unwrap();
+        timer.new_timeout(CLOSE, Duration::ZERO, &letter.to_string()).unwrap();
     }
     while timer.stats().buried < letters {
         std::thread::yield_now();
@@ -47,7 +49,7 @@ fn letters_are_listed_requeued_and_purged() {
 
     let (sender, ran) = std::sync::mpsc::channel();
     let timer = DurableTimer::builder()
-        .topic("close", move |due: &Due<String>| Ok(sender.send((due.id().to_string(), due.attempt()))?))
+        .topic(CLOSE, move |due: &Due<String>| Ok(sender.send((due.id().to_string(), due.attempt()))?))
         .open(SqliteStore::open(&file).unwrap())
         .unwrap();
     assert_eq!(ran.recv_timeout(Duration::from_secs(60)).unwrap(), (id.to_owned(), 2), "it runs at the next start");

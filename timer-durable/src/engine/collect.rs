@@ -2,6 +2,7 @@
 
 use super::head::IdHasher;
 use crate::TimeoutId;
+use crate::answer::ScheduleAnswer;
 use crate::error::Error;
 use crate::message::{Answer, AttemptEnd, Message, NewTimeout, Reply, Request};
 use crate::store::{Micros, StoreError};
@@ -274,11 +275,14 @@ fn insert(new: NewTimeout, now: Micros, instance: u32) -> Insert {
 /// Answers the caller after the commit.
 pub(super) fn answer(operation: &Operation, outcome: Outcome, reply: Reply) {
     let answer = match (outcome, operation) {
-        (Outcome::Created { .. } | Outcome::Exists, Operation::Insert(insert)) => Ok(Answer::Scheduled(insert.id)),
+        (Outcome::Created { .. } | Outcome::Exists, Operation::Insert(insert)) => {
+            Ok(Answer::Scheduled(ScheduleAnswer::Created(insert.id)))
+        }
         (Outcome::Kept(id), Operation::Insert(insert)) if insert.if_pending == IfPending::Refuse => {
             Err(Error::KeyTaken { id })
         }
-        (Outcome::Kept(id) | Outcome::Moved(id, _), _) => Ok(Answer::Scheduled(id)),
+        (Outcome::Kept(id), _) => Ok(Answer::Scheduled(ScheduleAnswer::Kept(id))),
+        (Outcome::Moved(id, _), _) => Ok(Answer::Scheduled(ScheduleAnswer::Moved(id))),
         (Outcome::TooOld, _) => Err(Error::IdTooOld),
         (Outcome::Refused(why), _) => Err(Error::Store(StoreError::Refused(why))),
         (Outcome::Changed(_), _) => Ok(Answer::Changed),

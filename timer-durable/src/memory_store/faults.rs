@@ -52,15 +52,17 @@ impl MemoryStore {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use timer_durable::{Due, DurableTimer, Fault, FaultPoint, MemoryStore};
+    /// use timer_durable::{Due, DurableTimer, Fault, FaultPoint, MemoryStore, Topic};
+    ///
+    /// const GREET: Topic<()> = Topic::new("greet");
     ///
     /// let store = MemoryStore::new();
-    /// let builder = DurableTimer::builder().topic("greet", |_: &Due<()>| Ok(()));
+    /// let builder = DurableTimer::builder().topic(GREET, |_: &Due<()>| Ok(()));
     /// let (timer, mut driver) = builder.build_manual(store.clone())?;
     /// store.inject(Fault::LoseAnswer);
     /// store.inject_at(FaultPoint::Rejoin, Fault::FailBefore);
     /// store.inject_at(FaultPoint::Load, Fault::FailBefore);
-    /// assert!(timer.new_timeout("greet", Duration::from_secs(1), &()).is_err());
+    /// assert!(timer.new_timeout(GREET, Duration::from_secs(1), &()).is_err());
     /// assert_eq!(driver.advance(Duration::from_secs(2)), 1);
     /// # Ok::<(), timer_durable::Error>(())
     /// ```

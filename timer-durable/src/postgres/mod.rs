@@ -67,11 +67,13 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(500);
 ///
 /// ```no_run
 /// use std::time::Duration;
-/// use timer_durable::{Due, DurableTimer, PostgresConnection, PostgresStore};
+/// use timer_durable::{Due, DurableTimer, PostgresConnection, PostgresStore, Topic};
+///
+/// const CLOSE: Topic<String> = Topic::new("order.close");
 ///
 /// let store = PostgresStore::connect("postgres://shop@db.example/shop")?;
 /// let timer = DurableTimer::builder()
-///     .topic("order.close", |due: &Due<String>| {
+///     .topic(CLOSE, |due: &Due<String>| {
 ///         // The order and the end of its timeout are written in one transaction.
 ///         let order = due.payload().clone();
 ///         due.complete_in(move |connection: &mut PostgresConnection| {

@@ -57,10 +57,12 @@ const MAX_SLEEP: Duration = Duration::from_secs(30);
 /// # Examples
 ///
 /// ```no_run
-/// use timer_durable::{Due, DurableTimer, SqliteStore};
+/// use timer_durable::{Due, DurableTimer, SqliteStore, Topic};
+///
+/// const CLOSE: Topic<String> = Topic::new("order.close");
 ///
 /// let timer = DurableTimer::builder()
-///     .topic("order.close", |due: &Due<String>| {
+///     .topic(CLOSE, |due: &Due<String>| {
 ///         // The order and the end of its timeout are written in one transaction.
 ///         let order = due.payload().clone();
 ///         due.complete_in(move |connection: &mut rusqlite::Connection| {

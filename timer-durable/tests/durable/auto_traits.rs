@@ -6,7 +6,7 @@ use timer_durable::{store, transaction};
 include!("../../../timer-core/tests/auto_traits/macros.rs");
 
 auto_traits! {
-    timer_durable::Cancelled: 1 1 1 1,
+    timer_durable::CancelAnswer: 1 1 1 1,
     timer_durable::CompleteError: 1 1 1 1,
     timer_durable::Counts: 1 1 1 1,
     timer_durable::DeadLetter: 1 1 1 1,
@@ -24,13 +24,14 @@ auto_traits! {
     timer_durable::ParseIdError: 1 1 1 1,
     timer_durable::PayloadError: 1 1 1 0,
     timer_durable::ResetAnswer: 1 1 1 1,
+    timer_durable::ScheduleAnswer: 1 1 1 1,
     timer_durable::Retry: 1 1 1 1,
     timer_durable::Stats: 1 1 1 1,
-    timer_durable::StopReport: 1 1 1 1,
+    timer_durable::DurableStopReport: 1 1 1 1,
     timer_durable::StoreError: 1 1 1 1,
     timer_durable::TimeoutBuilder<'static>: 1 1 1 0,
     timer_durable::TimeoutId: 1 1 1 1,
-    timer_durable::Topic: 1 1 1 1,
+    timer_durable::Topic<Task>: 1 1 1 1,
     timer_durable::WeakDurableTimer: 1 1 1 1,
     store::Position: 1 1 1 1,
     store::Upkeep: 1 1 1 1,

@@ -2,7 +2,11 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use timer_durable::{Due, DurableTimer, Error, Fault, IfPending, MemoryStore, Retry, Store, TimeoutId};
+use timer_durable::{
+    Due, DurableTimer, Error, Fault, IfPending, MemoryStore, Retry, ScheduleAnswer, Store, TimeoutId, Topic,
+};
+
+use crate::t;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -14,18 +18,18 @@ fn ok(_: &Due<String>) -> Result<(), Retry> {
 fn a_keyed_call_is_repeated_with_its_id() {
     for fault in [Fault::LoseAnswer, Fault::LoseRequest] {
         let store = MemoryStore::new();
-        let (timer, mut driver) = DurableTimer::builder().topic("t", ok).build_manual(store.clone()).unwrap();
-        let first = timer.timeout_builder("t", &"a".to_owned()).key("k").after(60 * SECOND).schedule_async();
+        let (timer, mut driver) = DurableTimer::builder().topic(t(), ok).build_manual(store.clone()).unwrap();
+        let first = timer.timeout_builder(t(), &"a".to_owned()).key("k").after(60 * SECOND).schedule_async();
         futures::executor::block_on(first).unwrap();
         let call = || {
-            let call = timer.timeout_builder("t", &"b".to_owned()).key("k").if_pending(IfPending::Replace);
+            let call = timer.timeout_builder(t(), &"b".to_owned()).key("k").if_pending(IfPending::Replace);
             call.after(10 * SECOND)
         };
         store.inject(fault);
         let Err(Error::OutcomeUnknown { id: Some(id), .. }) = call().schedule() else { panic!("{fault:?}") };
-        assert_eq!(call().id(id).schedule().unwrap(), id, "D10");
+        assert_eq!(call().id(id).schedule().unwrap(), ScheduleAnswer::Created(id), "D10");
         assert_eq!(timer.counts().unwrap().pending, 1, "D10 after {fault:?}");
-        assert_eq!(timer.reset("t", "k", SECOND).unwrap(), timer_durable::ResetAnswer::Reset, "it has its key");
+        assert_eq!(timer.reset(t::<()>(), "k", SECOND).unwrap(), timer_durable::ResetAnswer::Reset, "it has its key");
         assert_eq!(driver.advance(SECOND), 1);
     }
 }
@@ -33,10 +37,10 @@ fn a_keyed_call_is_repeated_with_its_id() {
 #[test]
 fn a_timeout_has_a_limit_of_lateness_of_its_own() {
     let store = MemoryStore::new();
-    let open = || DurableTimer::builder().topic("t", ok).build_manual(store.clone()).unwrap();
+    let open = || DurableTimer::builder().topic(t(), ok).build_manual(store.clone()).unwrap();
     let (timer, driver) = open();
-    timer.timeout_builder("t", &"strict".to_owned()).after(SECOND).max_lateness(SECOND).schedule().unwrap();
-    timer.timeout_builder("t", &"patient".to_owned()).after(SECOND).max_lateness(60 * SECOND).schedule().unwrap();
+    timer.timeout_builder(t(), &"strict".to_owned()).after(SECOND).max_lateness(SECOND).schedule().unwrap();
+    timer.timeout_builder(t(), &"patient".to_owned()).after(SECOND).max_lateness(60 * SECOND).schedule().unwrap();
     driver.crash();
     drop(timer);
     store.advance_clock(10 * SECOND);
@@ -48,42 +52,44 @@ fn a_timeout_has_a_limit_of_lateness_of_its_own() {
 #[test]
 fn a_periodic_timeout_begins_at_an_instant() {
     let store = MemoryStore::new();
-    let (timer, mut driver) = DurableTimer::builder().topic("t", ok).build_manual(store.clone()).unwrap();
+    let (timer, mut driver) = DurableTimer::builder().topic(t(), ok).build_manual(store.clone()).unwrap();
     let start = UNIX_EPOCH + Duration::from_micros(store.now().unsigned_abs()) + 5 * SECOND;
     let id = TimeoutId::new();
-    let call = || timer.timeout_builder("t", &"a".to_owned()).at(start).every(10 * SECOND).id(id);
-    assert_eq!((call().schedule().unwrap(), call().schedule().unwrap()), (id, id));
+    let call = || timer.timeout_builder(t(), &"a".to_owned()).at(start).every(10 * SECOND).id(id);
+    let answers = [(); 2].map(|()| call().schedule().unwrap());
+    assert_eq!(answers, [ScheduleAnswer::Created(id); 2]);
     assert_eq!((driver.advance(5 * SECOND), driver.advance(25 * SECOND)), (1, 2));
 }
 
 #[test]
 fn a_topic_that_is_added_twice_is_refused() {
-    let builder = || DurableTimer::builder().topic("a", ok).topic("t", ok);
-    let twice = builder().topic("t", |_: &Due<()>| Ok(()));
-    let future = builder().spawn(drop).async_topic("t", |_: Due<String>| async { Ok(()) });
-    let elsewhere = builder().topic_elsewhere("t");
+    let builder = || DurableTimer::builder().topic(Topic::new("a"), ok).topic(t(), ok);
+    let twice = builder().topic(t(), |_: &Due<()>| Ok(()));
+    let future = builder().spawn(drop).topic_async(t(), |_: Due<String>| async { Ok(()) });
+    let elsewhere = builder().topic_elsewhere(t::<()>());
     for builder in [twice, future, elsewhere] {
         let error = builder.open(MemoryStore::new()).unwrap_err();
         assert_eq!(error.to_string(), "topic: t was given; allowed is each topic once");
     }
-    let manual = builder().topic_elsewhere("t").build_manual(MemoryStore::new());
+    let manual = builder().topic_elsewhere(t::<()>()).build_manual(MemoryStore::new());
     assert!(matches!(manual, Err(Error::Setting { name: "topic", .. })));
 }
 
 #[test]
 fn bad_settings_show_when_the_call_is_made() {
-    let (timer, _driver) = DurableTimer::builder().topic("t", ok).build_manual(MemoryStore::new()).unwrap();
-    let call = |topic| timer.timeout_builder(topic, &"a".to_owned());
-    assert!(matches!(call("x").key("k").schedule(), Err(Error::UnknownTopic { .. })));
-    assert!(matches!(call("t").every(Duration::ZERO).schedule(), Err(Error::ZeroPeriod)));
-    assert!(matches!(call("t").key("\0").schedule(), Err(Error::NulCharacter { .. })));
-    let many = (0..99).fold(DurableTimer::builder(), |builder, n| builder.topic_elsewhere(n.to_string()));
+    let (timer, _driver) = DurableTimer::builder().topic(t(), ok).build_manual(MemoryStore::new()).unwrap();
+    let call = |topic: Topic<String>| timer.timeout_builder(topic, &"a".to_owned());
+    assert!(matches!(call(Topic::new("x")).key("k").schedule(), Err(Error::UnknownTopic { .. })));
+    assert!(matches!(call(t()).every(Duration::ZERO).schedule(), Err(Error::ZeroPeriod)));
+    assert!(matches!(call(t()).key("\0").schedule(), Err(Error::NulCharacter { .. })));
+    let many = (0..99)
+        .fold(DurableTimer::builder(), |builder, n| builder.topic_elsewhere(Topic::<()>::new(n.to_string().leak())));
     let (many, _driver) = many.build_manual(MemoryStore::new()).unwrap();
-    let topic = many.new_timeout("x", SECOND, &()).unwrap_err().to_string();
+    let topic = many.new_timeout(Topic::new("x"), SECOND, &()).unwrap_err().to_string();
     assert!(topic.ends_with(" and others") && topic.len() < 100, "{topic}");
     let named = DurableTimer::builder().name("a\0b").open(MemoryStore::new()).unwrap_err();
     assert_eq!(named.to_string(), "name: \"a\\0b\" was given; allowed is a name without NUL characters");
     assert_eq!(timer.dead_letters(Some("a\0"), None, 9).unwrap(), [], "no timeout has such a topic");
-    let long = call("t").after(Duration::MAX).schedule_async();
+    let long = call(t()).after(Duration::MAX).schedule_async();
     assert!(matches!(futures::executor::block_on(long), Err(Error::DelayTooLong { .. })));
 }

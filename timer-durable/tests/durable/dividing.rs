@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use futures::executor::block_on;
 use timer_durable::transaction::Operation;
-use timer_durable::{Cancelled, Due, DurableTimer, Error, IfPending, StoreError, TimeoutId};
+use timer_durable::{CancelAnswer, Due, DurableTimer, Error, IfPending, ScheduleAnswer, StoreError};
 use timer_executor::ThreadPoolExecutor;
 
 use crate::scripted::ScriptedStore;
+use crate::t;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -25,7 +26,7 @@ fn most_waits_of_a_turn(has_lease: bool) -> usize {
         // A renewal is due in each turn.
         store.set_next_upkeep(Instant::now());
     }
-    let timer = DurableTimer::builder().topic("t", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
     let waits = Arc::new(Mutex::new(HashMap::<u64, usize>::new()));
     let (mut left, turns, (open, gate)) = (0..100, timer.clone(), channel::<()>());
     store.on_write({
@@ -53,8 +54,8 @@ fn wait_for_a_lock(batch: &[Operation], limit: Duration) -> Option<StoreError> {
     })
 }
 
-fn schedule(timer: &DurableTimer, key: &str) -> impl Future<Output = Result<TimeoutId, Error>> + use<> {
-    timer.new_timeout_keyed_async("t", key, LONG, &(), IfPending::Keep)
+fn schedule(timer: &DurableTimer, key: &str) -> impl Future<Output = Result<ScheduleAnswer, Error>> + use<> {
+    timer.new_timeout_keyed_async(t(), key, LONG, &(), IfPending::Keep)
 }
 
 #[test]
@@ -86,7 +87,7 @@ fn count_begins(batch: &[Operation]) -> usize {
 /// sender that holds up the first batch until it is dropped.
 fn blocked_timer(mut on_wait: impl FnMut() + Send + 'static) -> (DurableTimer, Sender<()>) {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic("t", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
     let (open, gate) = channel::<()>();
     store.on_write(move |batch| {
         let _open = gate.recv();
@@ -131,9 +132,9 @@ fn a_later_call_does_not_overtake_a_postponed_one() {
     let (timer, open) = blocked_timer(|| ());
     (0..7).for_each(|n| drop(schedule(&timer, &format!("blocked {n}"))));
     let call = schedule(&timer, "free");
-    let cancel = timer.cancel_async("t", "free");
+    let cancel = timer.cancel_async(t::<()>(), "free");
     drop(open);
-    assert_eq!(block_on(cancel).unwrap(), Cancelled::Cancelled);
+    assert_eq!(block_on(cancel).unwrap(), CancelAnswer::Cancelled);
     block_on(call).unwrap();
 }
 
@@ -145,9 +146,9 @@ fn a_call_waits_for_no_other_parts_of_a_divided_batch() {
     (0..31).for_each(|n| drop(schedule(&timer, &format!("blocked {n}"))));
     drop(open);
     block_on(call).unwrap();
-    let cancel = timer.cancel_async("t", "free");
+    let cancel = timer.cancel_async(t::<()>(), "free");
     let before = waits.try_iter().count();
-    assert_eq!(block_on(cancel).unwrap(), Cancelled::Cancelled);
+    assert_eq!(block_on(cancel).unwrap(), CancelAnswer::Cancelled);
     let meanwhile = waits.try_iter().count();
     // One statement is under way, and a turn has two or three.
     assert!(meanwhile <= 6, "{meanwhile} statements waited after {before}");
@@ -156,8 +157,8 @@ fn a_call_waits_for_no_other_parts_of_a_divided_batch() {
 #[test]
 fn a_call_fails_at_once_while_the_store_cannot_be_reached() {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic("t", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
-    let id = timer.new_timeout("t", LONG, &()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
+    let id = timer.new_timeout(t(), LONG, &()).unwrap();
     let ((entered, entries), (open, gate)) = (channel(), channel::<()>());
     let lost = || StoreError::Disconnected("no connection".to_owned());
     let mut answers = [None, Some(StoreError::Refused("no".to_owned()))].into_iter();
@@ -188,7 +189,7 @@ fn a_call_fails_at_once_while_the_store_cannot_be_reached() {
 #[test]
 fn a_lost_connection_fails_only_the_call_under_way() {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic("t", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
     let [breaks, is_lost] = [(); 2].map(|()| Arc::<AtomicBool>::default());
     let (waiting, waits) = channel();
     store.on_write({
@@ -237,10 +238,10 @@ fn begins_that_waited_aside_use_no_more_than_the_free_places() {
     let timer = DurableTimer::builder()
         .max_running(8)
         .executor(ThreadPoolExecutor::new(16))
-        .topic("t", blocks)
+        .topic(t(), blocks)
         .open(store.clone())
         .unwrap();
-    let calls: Vec<_> = (0..15).map(|_| timer.new_timeout_async("t", LONG, &())).collect();
+    let calls: Vec<_> = (0..15).map(|_| timer.new_timeout_async(t(), LONG, &())).collect();
     calls.into_iter().for_each(|call| _ = block_on(call).unwrap());
     let mut waits = 0..1;
     store.on_write(move |batch| {
@@ -267,10 +268,10 @@ fn begins(count: usize, payload: usize, on_begins: fn(usize) -> Option<StoreErro
     let store = ScriptedStore::new();
     let sizes = Arc::<Mutex<Vec<usize>>>::default();
     let timer =
-        DurableTimer::builder().max_payload(payload + 9).topic("t", |_: &Due<String>| Ok(())).open(store.clone());
+        DurableTimer::builder().max_payload(payload + 9).topic(t(), |_: &Due<String>| Ok(())).open(store.clone());
     let timer = timer.unwrap();
     let payload = "x".repeat(payload);
-    let calls: Vec<_> = (0..count).map(|_| timer.new_timeout_async("t", LONG, &payload)).collect();
+    let calls: Vec<_> = (0..count).map(|_| timer.new_timeout_async(t(), LONG, &payload)).collect();
     calls.into_iter().for_each(|call| _ = block_on(call).unwrap());
     store.on_write({
         let sizes = sizes.clone();

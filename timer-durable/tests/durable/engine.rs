@@ -4,9 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use timer_durable::{
-    Cancelled, CompleteError, Due, DurableTimer, DurableTimerBuilder, Error, Fault, IfPending, ManualDurableDriver,
-    MemoryStore, ResetAnswer, Retry, StoreError, Topic,
+    CancelAnswer, CompleteError, Due, DurableTimer, DurableTimerBuilder, Error, Fault, IfPending, ManualDurableDriver,
+    MemoryStore, ResetAnswer, Retry, ScheduleAnswer, StoreError, Topic,
 };
+
+use crate::t;
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
@@ -22,7 +24,7 @@ fn logging(log: &Log) -> impl Fn(&Due<String>) -> Result<(), Retry> + Send + Syn
 }
 
 pub(crate) fn builder(log: &Log) -> DurableTimerBuilder {
-    DurableTimer::builder().topic("t", logging(log))
+    DurableTimer::builder().topic(t(), logging(log))
 }
 
 pub(crate) fn open(store: &MemoryStore) -> (DurableTimer, ManualDurableDriver, Log) {
@@ -42,7 +44,7 @@ pub(crate) fn text(text: &str) -> String {
 #[test]
 fn a_timeout_runs_once_at_its_time() {
     let (timer, mut driver, log) = open(&MemoryStore::new());
-    timer.new_timeout("t", 5 * SECOND, &text("a")).unwrap();
+    timer.new_timeout(t(), 5 * SECOND, &text("a")).unwrap();
     assert_eq!(driver.advance(5 * SECOND - Duration::from_micros(1)), 0, "D5");
     assert_eq!(driver.advance(Duration::from_micros(1)), 1, "D6");
     assert_eq!(driver.advance(1000 * SECOND), 0);
@@ -54,7 +56,7 @@ fn a_timeout_runs_once_at_its_time() {
 fn timeouts_survive_a_crash() {
     let store = MemoryStore::new();
     let (timer, driver, _) = open(&store);
-    timer.new_timeout("t", 5 * SECOND, &text("a")).unwrap();
+    timer.new_timeout(t(), 5 * SECOND, &text("a")).unwrap();
     driver.crash();
     drop(timer);
     let (_timer, mut driver, log) = open(&store);
@@ -69,10 +71,10 @@ fn an_attempt_that_a_crash_interrupts_runs_again() {
     let runtime = held.clone();
     let (timer, mut driver) = DurableTimer::builder()
         .spawn(move |future| runtime.lock().unwrap().push(future))
-        .async_topic("t", |_: Due<String>| async { Ok(()) })
+        .topic_async(t(), |_: Due<String>| async { Ok(()) })
         .build_manual(store.clone())
         .unwrap();
-    timer.new_timeout("t", SECOND, &text("a")).unwrap();
+    timer.new_timeout(t(), SECOND, &text("a")).unwrap();
     assert_eq!(driver.advance(SECOND), 1);
     assert_eq!(timer.stats().running, 1, "its future is not polled");
     driver.crash();
@@ -85,11 +87,11 @@ fn an_attempt_that_a_crash_interrupts_runs_again() {
 #[test]
 fn a_cancelled_timeout_never_runs() {
     let (timer, mut driver, log) = open(&MemoryStore::new());
-    timer.new_timeout_keyed("t", "k", SECOND, &text("a"), IfPending::Keep).unwrap();
-    let id = timer.new_timeout("t", SECOND, &text("b")).unwrap();
-    assert_eq!(timer.cancel("t", "k").unwrap(), Cancelled::Cancelled);
-    assert_eq!(timer.cancel("t", "k").unwrap(), Cancelled::Unknown);
-    assert_eq!(timer.cancel_by_id(id).unwrap(), Cancelled::Cancelled);
+    timer.new_timeout_keyed(t(), "k", SECOND, &text("a"), IfPending::Keep).unwrap();
+    let id = timer.new_timeout(t(), SECOND, &text("b")).unwrap();
+    assert_eq!(timer.cancel(t::<()>(), "k").unwrap(), CancelAnswer::Cancelled);
+    assert_eq!(timer.cancel(t::<()>(), "k").unwrap(), CancelAnswer::Unknown);
+    assert_eq!(timer.cancel_by_id(id).unwrap(), CancelAnswer::Cancelled);
     assert_eq!(driver.advance(10 * SECOND), 0, "D9");
     assert_eq!(take(&log), Vec::<String>::new());
 }
@@ -110,8 +112,8 @@ fn work_of_the_user_and_the_end_are_one() {
             (answer, _) => panic!("attempt {attempt}: {answer:?}"),
         }
     };
-    let (timer, mut driver) = DurableTimer::builder().topic("t", close).build_manual(store).unwrap();
-    timer.new_timeout("t", SECOND, &text("a")).unwrap();
+    let (timer, mut driver) = DurableTimer::builder().topic(t(), close).build_manual(store).unwrap();
+    timer.new_timeout(t(), SECOND, &text("a")).unwrap();
     assert_eq!(driver.advance(3600 * SECOND), 3, "D4");
     assert_eq!(take(&log), ["work 1", "work 2", "work 3"]);
     let counts = timer.counts().unwrap();
@@ -126,9 +128,9 @@ fn a_running_timeout_is_not_cancelled() {
         let timer: Arc<Mutex<Option<DurableTimer>>> = Arc::default();
         let inner = timer.clone();
         let (built, driver) = DurableTimer::builder()
-            .topic("t", move |_: &Due<()>| {
+            .topic(t(), move |_: &Due<()>| {
                 let timer = inner.lock().unwrap().take().unwrap();
-                answers.lock().unwrap().push(timer.cancel("t", "k").unwrap());
+                answers.lock().unwrap().push(timer.cancel(t::<()>(), "k").unwrap());
                 Ok(())
             })
             .build_manual(MemoryStore::new())
@@ -136,32 +138,31 @@ fn a_running_timeout_is_not_cancelled() {
         *timer.lock().unwrap() = Some(built.clone());
         (built, driver)
     };
-    timer.new_timeout_keyed("t", "k", SECOND, &(), IfPending::Keep).unwrap();
+    timer.new_timeout_keyed(t(), "k", SECOND, &(), IfPending::Keep).unwrap();
     assert_eq!(driver.advance(SECOND), 1);
-    assert_eq!(*answers.lock().unwrap(), [Cancelled::Running], "D9");
+    assert_eq!(*answers.lock().unwrap(), [CancelAnswer::Running], "D9");
 }
 
 #[test]
 fn a_reset_moves_a_timeout_both_ways() {
     let (timer, mut driver, _log) = open(&MemoryStore::new());
-    timer.new_timeout_keyed("t", "k", 10 * SECOND, &text("a"), IfPending::Keep).unwrap();
-    assert_eq!(timer.reset("t", "k", 20 * SECOND).unwrap(), ResetAnswer::Reset);
+    timer.new_timeout_keyed(t(), "k", 10 * SECOND, &text("a"), IfPending::Keep).unwrap();
+    assert_eq!(timer.reset(t::<()>(), "k", 20 * SECOND).unwrap(), ResetAnswer::Reset);
     assert_eq!(driver.advance(19 * SECOND), 0);
-    assert_eq!(timer.reset("t", "k", Duration::ZERO).unwrap(), ResetAnswer::Reset);
+    assert_eq!(timer.reset(t::<()>(), "k", Duration::ZERO).unwrap(), ResetAnswer::Reset);
     assert_eq!(driver.run_due(), 1);
-    assert_eq!(timer.reset("t", "k", SECOND).unwrap(), ResetAnswer::Unknown);
+    assert_eq!(timer.reset(t::<()>(), "k", SECOND).unwrap(), ResetAnswer::Unknown);
 }
 
 #[test]
 fn a_call_names_its_effect_on_a_key() {
     let (timer, mut driver, log) = open(&MemoryStore::new());
-    let schedule =
-        |delay: u32, payload, if_pending| timer.new_timeout_keyed("t", "k", delay * SECOND, &text(payload), if_pending);
-    let first = schedule(10, "a", IfPending::Keep).unwrap();
-    assert_eq!(schedule(5, "b", IfPending::Keep).unwrap(), first, "D10");
+    let schedule = |delay: u32, text, if_pending| timer.new_timeout_keyed(t(), "k", delay * SECOND, text, if_pending);
+    let first = schedule(10, "a", IfPending::Keep).unwrap().id();
+    assert_eq!(schedule(5, "b", IfPending::Keep).unwrap(), ScheduleAnswer::Kept(first), "D10");
     assert!(matches!(schedule(5, "b", IfPending::Refuse), Err(Error::KeyTaken { id }) if id == first));
-    assert_eq!(schedule(5, "b", IfPending::Later).unwrap(), first);
-    assert_eq!(schedule(5, "b", IfPending::Earlier).unwrap(), first);
+    assert_eq!(schedule(5, "b", IfPending::Later).unwrap(), ScheduleAnswer::Kept(first));
+    assert_eq!(schedule(5, "b", IfPending::Earlier).unwrap(), ScheduleAnswer::Moved(first));
     assert_eq!(driver.advance(5 * SECOND), 1);
     assert_eq!(take(&log), ["a 1"]);
     schedule(10, "a", IfPending::Keep).unwrap();
@@ -175,7 +176,7 @@ fn a_failed_attempt_is_repeated_and_buried() {
     let topic = Topic::new("t").attempts(3).backoff(SECOND, 10 * SECOND);
     let fails = |_: &Due<String>| Err(Retry::new("no"));
     let (timer, mut driver) = DurableTimer::builder().topic(topic, fails).build_manual(MemoryStore::new()).unwrap();
-    timer.new_timeout("t", Duration::ZERO, &text("a")).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &text("a")).unwrap();
     assert_eq!([driver.advance(SECOND), driver.advance(SECOND), driver.advance(SECOND)], [2, 0, 1], "after 0, 1, 3 s");
     let letters = timer.dead_letters(None, None, 9).unwrap();
     assert_eq!((letters.len(), &*letters[0].reason, letters[0].attempt), (1, "no", 3));
@@ -188,9 +189,9 @@ fn a_failed_attempt_is_repeated_and_buried() {
 
 #[test]
 fn a_long_reason_is_cut() {
-    let fails = |_: &Due<String>| Err(Retry::bury("é".repeat(1 << 20)));
-    let (timer, mut driver) = DurableTimer::builder().topic("t", fails).build_manual(MemoryStore::new()).unwrap();
-    timer.new_timeout("t", Duration::ZERO, &text("a")).unwrap();
+    let fails = |_: &Due<String>| Err(Retry::dead("é".repeat(1 << 20)));
+    let (timer, mut driver) = DurableTimer::builder().topic(t(), fails).build_manual(MemoryStore::new()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &text("a")).unwrap();
     driver.run_due();
     let letters = timer.dead_letters(None, None, 9).unwrap();
     assert_eq!(letters[0].reason, "é".repeat(1 << 15));
@@ -204,8 +205,8 @@ fn a_handler_that_panics_harms_its_timeout_only() {
     let panics = |due: &Due<String>| -> Result<(), Retry> { panic!("{} is bad", due.payload()) };
     let builder = builder(&log).topic(Topic::new("bad").attempts(1), panics);
     let (timer, mut driver) = builder.build_manual(MemoryStore::new()).unwrap();
-    timer.new_timeout("bad", Duration::ZERO, &text("x")).unwrap();
-    timer.new_timeout("t", Duration::ZERO, &text("a")).unwrap();
+    timer.new_timeout(Topic::new("bad"), Duration::ZERO, &text("x")).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &text("a")).unwrap();
     driver.run_due();
     assert_eq!(take(&log), ["a 1"], "D11");
     let letters = timer.dead_letters(Some("bad"), None, 9).unwrap();
@@ -219,7 +220,7 @@ fn a_payload_that_cannot_be_read_is_kept() {
         .topic(Topic::new("t").attempts(1), logging(&log))
         .build_manual(MemoryStore::new())
         .unwrap();
-    timer.new_timeout("t", Duration::ZERO, &vec![0xff_u8, 0xfe]).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &vec![0xff_u8, 0xfe]).unwrap();
     driver.run_due();
     let letters = timer.dead_letters(None, None, 9).unwrap();
     assert_eq!(letters[0].payload, [0xff, 0xfe], "D11");
@@ -229,8 +230,8 @@ fn a_payload_that_cannot_be_read_is_kept() {
 #[test]
 fn a_topic_without_handler_waits_for_one() {
     let store = MemoryStore::new();
-    let (timer, mut driver) = DurableTimer::builder().topic_elsewhere("t").build_manual(store.clone()).unwrap();
-    timer.new_timeout("t", Duration::ZERO, &text("a")).unwrap();
+    let (timer, mut driver) = DurableTimer::builder().topic_elsewhere(t::<()>()).build_manual(store.clone()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &text("a")).unwrap();
     driver.advance(600 * SECOND);
     assert_eq!(timer.stats().without_handler, 11, "it is looked at once a minute");
     driver.crash();
@@ -244,26 +245,26 @@ fn a_topic_without_handler_waits_for_one() {
 #[test]
 fn a_periodic_timeout_runs_at_a_fixed_rate() {
     let (timer, mut driver, log) = open(&MemoryStore::new());
-    timer.schedule_at_fixed_rate("t", "daily", 10 * SECOND, &text("a")).unwrap();
+    timer.timeout_builder(t(), &text("a")).after(10 * SECOND).key("daily").every(10 * SECOND).schedule().unwrap();
     assert_eq!(driver.advance(35 * SECOND), 3);
     assert_eq!(take(&log), ["a 1", "a 2", "a 3"]);
-    assert_eq!(timer.cancel("t", "daily").unwrap(), Cancelled::Cancelled);
+    assert_eq!(timer.cancel(t::<()>(), "daily").unwrap(), CancelAnswer::Cancelled);
     assert_eq!(driver.advance(100 * SECOND), 0);
-    assert!(matches!(timer.schedule_at_fixed_rate("t", "x", Duration::ZERO, &text("")), Err(Error::ZeroPeriod)));
+    assert!(matches!(timer.timeout_builder(t(), "").every(Duration::ZERO).schedule(), Err(Error::ZeroPeriod)));
 }
 
 #[test]
 fn a_timeout_that_is_too_late_expires() {
     let store = MemoryStore::new();
     let log = Log::default();
-    let topic = || Topic::new("t").max_lateness(60 * SECOND);
-    let (timer, driver) = DurableTimer::builder().topic(topic(), logging(&log)).build_manual(store.clone()).unwrap();
-    timer.new_timeout("t", SECOND, &text("late")).unwrap();
-    timer.new_timeout("t", 100 * SECOND, &text("fresh")).unwrap();
+    let topic = Topic::new("t").max_lateness(60 * SECOND);
+    let (timer, driver) = DurableTimer::builder().topic(topic, logging(&log)).build_manual(store.clone()).unwrap();
+    timer.new_timeout(t(), SECOND, &text("late")).unwrap();
+    timer.new_timeout(t(), 100 * SECOND, &text("fresh")).unwrap();
     driver.crash();
     drop(timer);
     store.advance_clock(120 * SECOND);
-    let (timer, mut driver) = DurableTimer::builder().topic(topic(), logging(&log)).build_manual(store).unwrap();
+    let (timer, mut driver) = DurableTimer::builder().topic(topic, logging(&log)).build_manual(store).unwrap();
     driver.run_due();
     assert_eq!(take(&log), ["fresh 1"]);
     let stats = timer.stats();
@@ -275,14 +276,14 @@ fn an_error_is_never_a_success() {
     let store = MemoryStore::new();
     let (timer, mut driver, log) = open(&store);
     store.inject(Fault::FailBefore);
-    let failed = timer.new_timeout("t", SECOND, &text("a"));
+    let failed = timer.new_timeout(t(), SECOND, &text("a"));
     assert!(matches!(failed, Err(Error::Store(StoreError::Failed(_)))), "D16");
     for fault in [Fault::LoseAnswer, Fault::LoseRequest] {
         store.inject(fault);
-        let Err(Error::OutcomeUnknown { id: Some(id), .. }) = timer.new_timeout("t", SECOND, &text("b")) else {
+        let Err(Error::OutcomeUnknown { id: Some(id), .. }) = timer.new_timeout(t(), SECOND, &text("b")) else {
             panic!("{fault:?}");
         };
-        timer.new_timeout_with_id(id, "t", SECOND, &text("b")).unwrap();
+        timer.timeout_builder(t(), &text("b")).after(SECOND).id(id).schedule().unwrap();
     }
     assert_eq!(driver.advance(10 * SECOND), 2, "D10: no call made two timeouts");
     assert_eq!(take(&log), ["b 1", "b 1"]);
@@ -293,7 +294,7 @@ fn a_lost_end_is_written_again() {
     for fault in [Fault::FailBefore, Fault::LoseAnswer, Fault::LoseRequest, Fault::Fence] {
         let store = MemoryStore::new();
         let (timer, mut driver, log) = open(&store);
-        timer.new_timeout("t", SECOND, &text("a")).unwrap();
+        timer.new_timeout(t(), SECOND, &text("a")).unwrap();
         store.advance_clock(SECOND);
         // The begin succeeds, and the commit of the end fails.
         store.inject(Fault::StepClock(0));
@@ -312,7 +313,7 @@ fn a_lost_begin_begins_again() {
     {
         let store = MemoryStore::new();
         let (timer, mut driver, log) = open(&store);
-        timer.new_timeout("t", SECOND, &text("a")).unwrap();
+        timer.new_timeout(t(), SECOND, &text("a")).unwrap();
         store.inject(fault);
         driver.advance(100 * SECOND);
         assert_eq!(take(&log), [attempt], "D3 after {fault:?}");
@@ -324,7 +325,7 @@ fn a_lost_begin_begins_again() {
 fn a_clock_that_steps_back_starts_nothing_early() {
     let store = MemoryStore::new();
     let (timer, mut driver, log) = open(&store);
-    timer.new_timeout("t", 10 * SECOND, &text("a")).unwrap();
+    timer.new_timeout(t(), 10 * SECOND, &text("a")).unwrap();
     store.step_clock(-5_000_000);
     assert_eq!(driver.advance(9 * SECOND), 0, "D5");
     assert_eq!(driver.advance(5 * SECOND), 0, "D5: it is due a second later");
@@ -337,7 +338,7 @@ fn memory_is_bounded_by_the_capacity() {
     let log = Log::default();
     let (timer, mut driver) = builder(&log).capacity(16).build_manual(MemoryStore::new()).unwrap();
     for n in (1..=200_u32).rev() {
-        timer.new_timeout("t", n * SECOND, &n.to_string()).unwrap();
+        timer.new_timeout(t(), n * SECOND, &n.to_string()).unwrap();
         assert!(timer.stats().in_memory <= 16, "D12");
     }
     assert_eq!(driver.advance(200 * SECOND), 200);
@@ -351,10 +352,10 @@ fn timeouts_of_later_days_are_loaded_in_time() {
     let (store, log) = (MemoryStore::new(), Log::default());
     let open = || builder(&log).capacity(8).build_manual(store.clone()).unwrap();
     let (timer, driver) = open();
-    let ids: Vec<_> = (1..=20_u32).map(|n| timer.new_timeout("t", n * DAY, &n.to_string()).unwrap()).collect();
+    let ids: Vec<_> = (1..=20_u32).map(|n| timer.new_timeout(t(), n * DAY, &n.to_string()).unwrap()).collect();
     driver.crash();
     let (timer, mut driver) = open();
-    ids[..4].iter().for_each(|id| assert_eq!(timer.cancel_by_id(*id).unwrap(), Cancelled::Cancelled));
+    ids[..4].iter().for_each(|id| assert_eq!(timer.cancel_by_id(*id).unwrap(), CancelAnswer::Cancelled));
     assert_eq!(timer.stats().in_memory, 1, "the rest is days away");
     for n in 5..=20 {
         assert_eq!(driver.advance_to_next(), Some(1));
@@ -366,7 +367,7 @@ fn timeouts_of_later_days_are_loaded_in_time() {
 #[test]
 fn idle_timers_take_no_turns() {
     let (timer, mut driver, _log) = open(&MemoryStore::new());
-    timer.new_timeout("t", 3600 * SECOND, &text("a")).unwrap();
+    timer.new_timeout(t(), 3600 * SECOND, &text("a")).unwrap();
     let turns = timer.stats().turns;
     driver.advance(1800 * SECOND);
     assert_eq!(timer.stats().turns, turns, "D14");
@@ -376,7 +377,7 @@ fn idle_timers_take_no_turns() {
 fn a_stopped_timer_refuses_calls() {
     let (timer, _driver, _log) = open(&MemoryStore::new());
     assert_eq!(timer.stop(SECOND).unwrap().unfinished, 0);
-    assert!(matches!(timer.new_timeout("t", SECOND, &text("a")), Err(Error::Stopped)));
+    assert!(matches!(timer.new_timeout(t(), SECOND, &text("a")), Err(Error::Stopped)));
     assert_eq!(timer.stop(SECOND).unwrap().unfinished, 0);
 }
 
@@ -384,13 +385,13 @@ fn a_stopped_timer_refuses_calls() {
 fn bad_arguments_are_errors_that_say_what_is_allowed() {
     let log = Log::default();
     let (timer, _driver) = builder(&log).max_payload(4).build_manual(MemoryStore::new()).unwrap();
-    let payload = timer.new_timeout("t", SECOND, &text("12345")).unwrap_err();
+    let payload = timer.new_timeout(t(), SECOND, &text("12345")).unwrap_err();
     assert_eq!(payload.to_string(), "a payload of 5 bytes was given; at most 4 are allowed");
-    let topic = timer.new_timeout("x", SECOND, &text("")).unwrap_err();
+    let topic = timer.new_timeout(Topic::new("x"), SECOND, &text("")).unwrap_err();
     assert_eq!(topic.to_string(), "the topic `x` has no handler here; there are t");
-    let key = timer.new_timeout_keyed("t", &"k".repeat(256), SECOND, &text(""), IfPending::Keep).unwrap_err();
+    let key = timer.new_timeout_keyed(t(), &"k".repeat(256), SECOND, &text(""), IfPending::Keep).unwrap_err();
     assert!(key.to_string().contains("a key of 256 bytes was given; at most 255 are allowed"));
-    let delay = timer.new_timeout("t", Duration::MAX, &text("")).unwrap_err();
+    let delay = timer.new_timeout(t(), Duration::MAX, &text("")).unwrap_err();
     assert!(delay.to_string().starts_with("a delay of "), "{delay}");
     let setting = DurableTimer::builder().max_running(0).build_manual(MemoryStore::new()).unwrap_err();
     assert!(setting.to_string().starts_with("max_running: 0 was given; allowed is at least 1"), "{setting}");

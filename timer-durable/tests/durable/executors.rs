@@ -9,6 +9,7 @@ use timer_durable::{Due, DurableTimer, Retry, Topic};
 use timer_executor::{Rejected, Task, TaskExecutor};
 
 use crate::scripted::ScriptedStore;
+use crate::t;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -41,7 +42,7 @@ impl TaskExecutor for FailingExecutor {
     }
 }
 
-fn topic() -> Topic {
+fn topic() -> Topic<()> {
     Topic::new("t").attempts(3).backoff(Duration::ZERO, Duration::ZERO)
 }
 
@@ -55,12 +56,12 @@ fn a_task_that_a_panic_of_the_executor_loses_fails_its_attempt() {
             .topic(topic(), move |due: &Due<()>| sender.send(due.attempt()).map_err(Retry::new))
             .open(ScriptedStore::new())
             .unwrap();
-        timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+        timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
         assert_eq!(ran.recv_timeout(LONG).unwrap(), 2, "D11: the first attempt has failed");
-        timer.new_timeout("t", LONG, &()).unwrap();
+        timer.new_timeout(t(), LONG, &()).unwrap();
         assert_eq!(timer.stats().retried, 1);
         let report = timer.stop(LONG).unwrap();
-        assert_eq!((report.unfinished, report.is_released), (0, true));
+        assert_eq!((report.unfinished, report.released), (0, true));
     }
 }
 
@@ -68,7 +69,7 @@ fn a_task_that_a_panic_of_the_executor_loses_fails_its_attempt() {
 fn an_executor_that_always_panics_makes_dead_letters() {
     let builder = DurableTimer::builder().executor(FailingExecutor::new(&[Failure::Panics; 3]));
     let timer = builder.topic(topic(), |_: &Due<()>| Ok(())).open(ScriptedStore::new()).unwrap();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     let begun = Instant::now();
     while timer.counts().unwrap().dead == 0 {
         assert!(begun.elapsed() < LONG, "{:?}", timer.stats());
@@ -85,12 +86,12 @@ fn a_rejected_task_does_not_wait_for_a_handler_that_runs_long() {
     let timer = DurableTimer::builder()
         .executor(FailingExecutor::new(&[Failure::Rejects; 4]))
         .spawn(move |future| spawned.send(future).unwrap())
-        .async_topic("t", |_: Due<()>| async { Ok(()) })
+        .topic_async(t(), |_: Due<()>| async { Ok(()) })
         .open(ScriptedStore::new())
         .unwrap();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     let first = futures.recv_timeout(LONG).unwrap();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     let second = futures.recv_timeout(LONG / 6).expect("the executor is free again");
     drop((first, second));
 }
@@ -114,13 +115,13 @@ impl TaskExecutor for BlockingExecutor {
 fn callers_do_not_wait_for_the_executor() {
     let (entered, entries) = channel();
     let (store, builder) = (ScriptedStore::new(), DurableTimer::builder().executor(BlockingExecutor { entered }));
-    let timer = builder.topic("t", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
-    timer.new_timeout("t", Duration::from_secs(1), &()).unwrap();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    let timer = builder.topic(t(), |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
+    timer.new_timeout(t(), Duration::from_secs(1), &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     let release = entries.recv_timeout(LONG).unwrap();
     // The keeper is busy, so this call and the begin of the other timeout become one batch.
     store.memory.advance_clock(Duration::from_secs(1));
-    let call = timer.new_timeout_async("t", LONG, &());
+    let call = timer.new_timeout_async(t(), LONG, &());
     drop(release);
     let release = entries.recv_timeout(LONG).unwrap();
     call.now_or_never().expect("the call was committed before the handler starts").unwrap();

@@ -6,18 +6,19 @@ use std::time::{Duration, Instant};
 
 use futures::executor::block_on;
 use timer_durable::{
-    Cancelled, CompleteError, Due, DurableTimer, Error, IfPending, OpenError, ResetAnswer, SqliteStore, TimeoutId,
-    Topic, conformance,
+    CancelAnswer, CompleteError, Due, DurableTimer, Error, IfPending, OpenError, ResetAnswer, SqliteStore, TimeoutId,
+    Topic,
 };
 
 use crate::folder::Folder;
+use crate::t;
 
 const LONG: Duration = Duration::from_secs(60);
 
 fn open(folder: &Folder) -> (DurableTimer, Receiver<(String, u32)>) {
     let (sender, ran): (Sender<(String, u32)>, _) = channel();
     let timer = DurableTimer::builder()
-        .topic("t", move |due: &Due<String>| {
+        .topic(t(), move |due: &Due<String>| {
             let _ = sender.send((due.payload().clone(), due.attempt()));
             Ok(())
         })
@@ -26,10 +27,11 @@ fn open(folder: &Folder) -> (DurableTimer, Receiver<(String, u32)>) {
     (timer, ran)
 }
 
+#[cfg(feature = "conformance")]
 #[test]
 fn the_store_conforms() {
     let mut folders = Vec::new();
-    conformance::run(|| {
+    timer_durable::conformance::run(|| {
         folders.push(Folder::new());
         SqliteStore::open(folders.last().unwrap().file()).unwrap()
     });
@@ -47,7 +49,7 @@ fn a_refused_row_fails_its_call_only() {
         let keys: Vec<String> =
             (0..200).map(|n| if n % 20 == 7 { format!("bad{n}") } else { format!("good{n}") }).collect();
         let schedule =
-            |key: &String| timer.new_timeout_keyed_async("t", key, Duration::from_millis(1), key, IfPending::Keep);
+            |key: &String| timer.new_timeout_keyed_async(t(), key, Duration::from_millis(1), key, IfPending::Keep);
         // The first one waits for its commit alone, and the others for the next one together.
         let calls: Vec<_> = keys.iter().map(schedule).collect();
         for (key, call) in keys.iter().zip(calls) {
@@ -67,13 +69,13 @@ fn a_refused_row_fails_its_call_only() {
 fn timeouts_run_after_a_restart() {
     let folder = Folder::new();
     let (timer, _) = open(&folder);
-    let id = timer.new_timeout("t", LONG, &"a".to_owned()).unwrap();
-    timer.new_timeout_keyed("t", "k", LONG, &"b".to_owned(), IfPending::Keep).unwrap();
+    let id = timer.new_timeout(t(), LONG, &"a".to_owned()).unwrap();
+    timer.new_timeout_keyed(t(), "k", LONG, &"b".to_owned(), IfPending::Keep).unwrap();
     drop(timer);
     let (timer, ran) = open(&folder);
     timer.reset_by_id(id, Duration::ZERO).unwrap();
     assert_eq!(ran.recv_timeout(LONG).unwrap(), ("a".to_owned(), 1), "D1");
-    assert_eq!(timer.cancel("t", "k").unwrap(), Cancelled::Cancelled);
+    assert_eq!(timer.cancel(t::<()>(), "k").unwrap(), CancelAnswer::Cancelled);
     assert_eq!(timer.stop(LONG).unwrap().unfinished, 0);
     drop(timer);
     let (timer, _) = open(&folder);
@@ -89,7 +91,7 @@ fn a_timeout_begins_soon_after_it_is_due_and_never_before() {
     let mut taken = Vec::new();
     for _ in 0..5 {
         let begun = Instant::now();
-        timer.new_timeout("t", delay, &"a".to_owned()).unwrap();
+        timer.new_timeout(t(), delay, &"a".to_owned()).unwrap();
         ran.recv_timeout(LONG).unwrap();
         taken.push(begun.elapsed());
     }
@@ -106,10 +108,10 @@ fn a_repeated_call_makes_no_second_timeout() {
     let (timer, _ran) = open(&folder);
     let id = TimeoutId::new();
     for _ in 0..2 {
-        assert_eq!(timer.new_timeout_with_id(id, "t", LONG, &"a".to_owned()).unwrap(), id);
+        assert_eq!(timer.timeout_builder(t(), &"a".to_owned()).after(LONG).id(id).schedule().unwrap().id(), id);
     }
-    let keyed = || timer.new_timeout_keyed("t", "k", LONG, &"b".to_owned(), IfPending::Refuse);
-    let first = keyed().unwrap();
+    let keyed = || timer.new_timeout_keyed(t(), "k", LONG, &"b".to_owned(), IfPending::Refuse);
+    let first = keyed().unwrap().id();
     assert!(matches!(keyed(), Err(Error::KeyTaken { id }) if id == first), "D10");
     assert_eq!(timer.counts().unwrap().pending, 2, "D10");
 }
@@ -119,19 +121,19 @@ fn a_repeated_call_finds_a_timeout_that_has_ended() {
     let folder = Folder::new();
     let (timer, ran) = open(&folder);
     let (id, text) = (TimeoutId::new(), "a".to_owned());
-    let made_here = timer.new_timeout("t", LONG, &text).unwrap();
-    timer.new_timeout_with_id(id, "t", Duration::ZERO, &text).unwrap();
+    let made_here = timer.new_timeout(t(), LONG, &text).unwrap();
+    timer.timeout_builder(t(), &text).after(Duration::ZERO).id(id).schedule().unwrap();
     ran.recv_timeout(LONG).unwrap();
     timer.stop(LONG).unwrap();
     // An id that an instance has made leaves a tombstone only if a later instance ends it.
     let (timer, ran) = open(&folder);
     timer.cancel_by_id(made_here).unwrap();
     for id in [id, made_here] {
-        assert_eq!(timer.new_timeout_with_id(id, "t", Duration::ZERO, &text).unwrap(), id, "D10");
+        assert_eq!(timer.timeout_builder(t(), &text).after(Duration::ZERO).id(id).schedule().unwrap().id(), id, "D10");
     }
     assert_eq!(timer.counts().unwrap().pending, 0, "D10");
     let old = TimeoutId::from_u128((u128::from(id.millis()) - 600_001) << 80);
-    let too_old = timer.new_timeout_with_id(old, "t", Duration::ZERO, &text);
+    let too_old = timer.timeout_builder(t(), &text).after(Duration::ZERO).id(old).schedule();
     assert!(matches!(too_old, Err(Error::IdTooOld)), "{too_old:?}");
     assert!(ran.try_recv().is_err());
 }
@@ -142,11 +144,11 @@ fn memory_holds_the_capacity_and_the_file_the_rest() {
     let (sender, ran) = channel();
     let timer = DurableTimer::builder()
         .capacity(16)
-        .topic("t", move |due: &Due<String>| Ok(sender.send(due.payload().clone())?))
+        .topic(t(), move |due: &Due<String>| Ok(sender.send(due.payload().clone())?))
         .open(SqliteStore::open(folder.file()).unwrap())
         .unwrap();
     for n in (0..100_u64).rev() {
-        timer.new_timeout("t", Duration::from_millis(500 + n), &n.to_string()).unwrap();
+        timer.new_timeout(t(), Duration::from_millis(500 + n), &n.to_string()).unwrap();
         assert!(timer.stats().in_memory <= 16, "D12");
     }
     let mut all: Vec<u64> = (0..100).map(|_| ran.recv_timeout(LONG).unwrap().parse().unwrap()).collect();
@@ -161,9 +163,9 @@ fn timeouts_of_later_hours_run() {
     let (timer, _) = open(&folder);
     let hours = |n: u64| Duration::from_secs(3600 * n);
     for n in 0..600_u64 {
-        timer.new_timeout("t", hours(3) + Duration::from_millis(n * 7919 % 600), &n.to_string()).unwrap();
+        timer.new_timeout(t(), hours(3) + Duration::from_millis(n * 7919 % 600), &n.to_string()).unwrap();
     }
-    timer.new_timeout("t", hours(1_000), &"later".to_owned()).unwrap();
+    timer.new_timeout(t(), hours(1_000), &"later".to_owned()).unwrap();
     assert_eq!(timer.stop(LONG).unwrap().unfinished, 0);
     let file = rusqlite::Connection::open(folder.file()).unwrap();
     // A slot is 2^32 microseconds wide.
@@ -184,18 +186,19 @@ fn timeouts_of_later_hours_run() {
 #[test]
 fn old_timeouts_do_not_hold_up_a_new_one() {
     let folder = Folder::new();
-    let timer = DurableTimer::builder().topic_elsewhere("t").open(SqliteStore::open(folder.file()).unwrap()).unwrap();
-    (0..100).for_each(|_| _ = timer.new_timeout("t", LONG, &"old".to_owned()).unwrap());
+    let timer =
+        DurableTimer::builder().topic_elsewhere(t::<()>()).open(SqliteStore::open(folder.file()).unwrap()).unwrap();
+    (0..100).for_each(|_| _ = timer.new_timeout(t(), LONG, &"old".to_owned()).unwrap());
     let all_due = |file: &mut rusqlite::Connection| Ok(file.execute("update timeout set due = 1", [])?);
     assert_eq!(timer.with_connection(all_due).unwrap(), 100);
     drop(timer);
     let (sender, ran) = channel();
     let timer = DurableTimer::builder()
         .overdue_rate(1)
-        .topic("t", move |due: &Due<String>| Ok(sender.send(due.payload().clone())?))
+        .topic(t(), move |due: &Due<String>| Ok(sender.send(due.payload().clone())?))
         .open(SqliteStore::open(folder.file()).unwrap())
         .unwrap();
-    timer.new_timeout("t", Duration::ZERO, &"new".to_owned()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &"new".to_owned()).unwrap();
     while ran.recv_timeout(LONG).unwrap() != "new" {}
     assert!(timer.stats().begun < 50, "D13: one of the old ones begins each second");
     assert!(timer.counts().unwrap().pending > 0, "D13: the old ones keep their rate");
@@ -205,7 +208,7 @@ fn old_timeouts_do_not_hold_up_a_new_one() {
 fn an_idle_file_wakes_nobody() {
     let folder = Folder::new();
     let (timer, ran) = open(&folder);
-    timer.new_timeout("t", LONG, &"a".to_owned()).unwrap();
+    timer.new_timeout(t(), LONG, &"a".to_owned()).unwrap();
     // The answer to a later call comes after the turn of the first one.
     timer.counts().unwrap();
     let _nothing = ran.recv_timeout(Duration::from_millis(50));
@@ -221,7 +224,7 @@ fn a_clock_behind_the_file_takes_no_turns() {
     let hour = "update meta set floor = (unixepoch() + 3600) * 1000000";
     rusqlite::Connection::open(folder.file()).unwrap().execute_batch(hour).unwrap();
     let (timer, ran) = open(&folder);
-    timer.new_timeout("t", Duration::from_micros(1), &"a".to_owned()).unwrap();
+    timer.new_timeout(t(), Duration::from_micros(1), &"a".to_owned()).unwrap();
     timer.counts().unwrap();
     let turns = timer.stats().turns;
     ran.recv_timeout(Duration::from_millis(300)).expect_err("it is due after the clock has caught up");
@@ -236,7 +239,7 @@ fn many_callers_share_commits() {
     std::thread::scope(|scope| {
         for _ in 0..16 {
             scope.spawn(|| {
-                (0..20).for_each(|_| _ = timer.new_timeout("t", 60 * LONG, &"a".to_owned()).unwrap());
+                (0..20).for_each(|_| _ = timer.new_timeout(t(), 60 * LONG, &"a".to_owned()).unwrap());
             });
         }
     });
@@ -252,16 +255,16 @@ fn calls_are_durable_as_futures() {
     let folder = Folder::new();
     let (timer, ran) = open(&folder);
     for (key, n) in [("moved", 1), ("kept", 2), ("cancelled", 3)] {
-        block_on(timer.new_timeout_keyed_async("t", key, n * LONG, &key.to_owned(), IfPending::Keep)).unwrap();
+        block_on(timer.new_timeout_keyed_async(t(), key, n * LONG, &key.to_owned(), IfPending::Keep)).unwrap();
     }
-    assert_eq!(block_on(timer.reset_async("t", "moved", 4 * LONG)).unwrap(), ResetAnswer::Reset);
-    assert_eq!(block_on(timer.cancel_async("t", "cancelled")).unwrap(), Cancelled::Cancelled);
+    assert_eq!(block_on(timer.reset_async(t::<()>(), "moved", 4 * LONG)).unwrap(), ResetAnswer::Reset);
+    assert_eq!(block_on(timer.cancel_async(t::<()>(), "cancelled")).unwrap(), CancelAnswer::Cancelled);
     // The timer goes on, so nothing was written by its end.
     let copy = folder.copy();
     let file = rusqlite::Connection::open(copy.file()).unwrap();
     let keys = "select group_concat(key) from (select key from timeout order by due)";
     assert_eq!(file.query_row(keys, [], |row| row.get(0)), Ok("kept,moved".to_owned()), "D1");
-    block_on(timer.reset_async("t", "moved", Duration::ZERO)).unwrap();
+    block_on(timer.reset_async(t::<()>(), "moved", Duration::ZERO)).unwrap();
     assert_eq!(ran.recv_timeout(LONG).unwrap().0, "moved");
 }
 
@@ -284,7 +287,7 @@ fn work_that_panics_is_rolled_back() {
         .unwrap();
     let create = |connection: &mut rusqlite::Connection| Ok(connection.execute_batch("create table orders(closed)")?);
     timer.with_connection(create).unwrap();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     let failed = ran.recv_timeout(LONG).unwrap().unwrap_err().to_string();
     assert!(failed.starts_with("nothing was written: ") && failed.contains("the first attempt"), "{failed}");
     assert_eq!(ran.recv_timeout(LONG).unwrap(), Ok(()), "the keeper goes on");
@@ -314,7 +317,7 @@ fn work_of_the_user_is_committed_with_the_end() {
         })
         .open(SqliteStore::open(folder.file()).unwrap())
         .unwrap();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     assert!(matches!(ran.recv_timeout(LONG).unwrap(), Err(CompleteError::Failed(_))));
     assert_eq!(ran.recv_timeout(LONG).unwrap(), Ok(()));
     timer.stop(LONG).unwrap();
@@ -330,7 +333,7 @@ fn work_of_the_user_is_committed_with_the_end() {
 fn a_backup_opens_as_a_store() {
     let folder = Folder::new();
     let (timer, _ran) = open(&folder);
-    timer.new_timeout("t", LONG, &"a".to_owned()).unwrap();
+    timer.new_timeout(t(), LONG, &"a".to_owned()).unwrap();
     let copy = folder.path().join("copy.db");
     timer.backup(&copy).unwrap();
     let restored = DurableTimer::builder().open(SqliteStore::open(&copy).unwrap()).unwrap();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use timer_durable::{Due, DurableTimer, Error, OpenError, SqliteStore, StoreError};
 
 use crate::folder::Folder;
+use crate::t;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -16,12 +17,12 @@ const CHILD: &str = "TIMER_DURABLE_CHILD";
 /// those whose outcome is unknown.
 fn fill(folder: &str) -> (u64, u64) {
     let store = SqliteStore::open(format!("{folder}/timeouts.db")).unwrap();
-    let timer = DurableTimer::builder().topic("t", |_: &Due<String>| Ok(())).open(store).unwrap();
+    let timer = DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).unwrap();
     let payload = "x".repeat(1_000);
     let (mut accepted, mut failed, mut unknown) = (0, 0, 0);
     while failed + unknown < 3 {
         assert!(accepted < 10_000, "D16: the disk is full, and calls still succeed");
-        match timer.new_timeout("t", 60 * LONG, &payload) {
+        match timer.new_timeout(t(), 60 * LONG, &payload) {
             Ok(_) => accepted += 1,
             Err(Error::Store(StoreError::Failed(_))) => failed += 1,
             Err(Error::OutcomeUnknown { id: Some(_), .. }) => unknown += 1,

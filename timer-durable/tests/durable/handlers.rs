@@ -11,6 +11,7 @@ use timer_durable::{Due, DurableTimer, MemoryStore, Payload, PayloadError, Retry
 
 use crate::folder::Folder;
 use crate::stops::stop_now;
+use crate::t;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -31,11 +32,11 @@ fn a_panic_on_a_file_harms_its_timeout_only() {
             Topic::new("bad").attempts(2).backoff(Duration::ZERO, Duration::ZERO),
             |due: &Due<String>| -> Result<(), Retry> { panic!("{} is bad", due.payload()) },
         )
-        .topic("good", move |due: &Due<String>| Ok(sender.send(due.payload().clone())?))
+        .topic(Topic::new("good"), move |due: &Due<String>| Ok(sender.send(due.payload().clone())?))
         .open(SqliteStore::open(folder.file()).unwrap())
         .unwrap();
-    timer.new_timeout("bad", Duration::ZERO, &"a".to_owned()).unwrap();
-    timer.new_timeout("good", Duration::ZERO, &"b".to_owned()).unwrap();
+    timer.new_timeout(Topic::new("bad"), Duration::ZERO, &"a".to_owned()).unwrap();
+    timer.new_timeout(Topic::new("good"), Duration::ZERO, &"b".to_owned()).unwrap();
     assert_eq!(ran.recv_timeout(LONG).unwrap(), "b", "D11");
     wait_for(|| timer.stats().buried == 1 && timer.stats().done == 1);
     let letters = timer.dead_letters(Some("bad"), None, 9).unwrap();
@@ -52,28 +53,28 @@ fn a_blocked_handler_holds_up_no_other_one() {
     let (sender, ran) = channel();
     let blocks = sender.clone();
     let timer = DurableTimer::builder()
-        .topic("blocks", move |due: &Due<()>| {
+        .topic(Topic::new("blocks"), move |due: &Due<()>| {
             blocks.send(due.attempt())?;
             // The sender is dropped at the end of the test.
             let _ended = blocked.lock().unwrap().recv();
             Ok(())
         })
-        .topic("runs", move |due: &Due<()>| Ok(sender.send(due.attempt())?))
+        .topic(Topic::new("runs"), move |due: &Due<()>| Ok(sender.send(due.attempt())?))
         .open(SqliteStore::open(folder.file()).unwrap())
         .unwrap();
-    let id = timer.new_timeout("blocks", Duration::ZERO, &()).unwrap();
+    let id = timer.new_timeout(Topic::new("blocks"), Duration::ZERO, &()).unwrap();
     ran.recv_timeout(LONG).unwrap();
-    timer.new_timeout("runs", Duration::ZERO, &()).unwrap();
+    timer.new_timeout(Topic::new("runs"), Duration::ZERO, &()).unwrap();
     ran.recv_timeout(LONG).unwrap();
-    assert_eq!(timer.cancel_by_id(id).unwrap(), timer_durable::Cancelled::Running, "D9");
+    assert_eq!(timer.cancel_by_id(id).unwrap(), timer_durable::CancelAnswer::Running, "D9");
     wait_for(|| timer.stats().done == 1);
     let report = stop_now(&timer);
-    assert_eq!((report.unfinished, report.is_released), (1, true), "`stop` keeps its limit");
+    assert_eq!((report.unfinished, report.released), (1, true), "`stop` keeps its limit");
     drop(timer);
 
     let (sender, ran) = channel();
     let timer = DurableTimer::builder()
-        .topic("blocks", move |due: &Due<()>| Ok(sender.send(due.attempt())?))
+        .topic(Topic::new("blocks"), move |due: &Due<()>| Ok(sender.send(due.attempt())?))
         .open(SqliteStore::open(folder.file()).unwrap())
         .unwrap();
     assert_eq!(ran.recv_timeout(LONG).unwrap(), 2, "D3");
@@ -89,7 +90,7 @@ fn a_future_ends_its_attempt() {
     let runtime = spawned.clone();
     let (timer, mut driver) = DurableTimer::builder()
         .spawn(move |future| runtime.lock().unwrap().push(future))
-        .async_topic(Topic::new("t").attempts(3).backoff(Duration::ZERO, Duration::ZERO), |due: Due<()>| async move {
+        .topic_async(Topic::new("t").attempts(3).backoff(Duration::ZERO, Duration::ZERO), |due: Due<()>| async move {
             match due.attempt() {
                 1 => Err(Retry::new("not yet")),
                 2 => panic!("a bad future"),
@@ -98,7 +99,7 @@ fn a_future_ends_its_attempt() {
         })
         .build_manual(MemoryStore::new())
         .unwrap();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     for attempt in 1..=3 {
         assert_eq!(driver.run_due(), 1);
         assert_eq!(timer.stats().running, 1, "attempt {attempt} runs until its future is ready");
@@ -115,17 +116,17 @@ fn a_future_ends_its_attempt() {
 fn a_future_that_is_dropped_fails_its_attempt() {
     let (timer, mut driver) = DurableTimer::builder()
         .spawn(drop)
-        .async_topic(Topic::new("t").attempts(1), |_: Due<()>| async { Ok(()) })
+        .topic_async(Topic::new("t").attempts(1), |_: Due<()>| async { Ok(()) })
         .build_manual(MemoryStore::new())
         .unwrap();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     driver.run_due();
     assert_eq!((timer.counts().unwrap().pending, timer.counts().unwrap().dead), (0, 1), "D2");
 }
 
 #[test]
 fn an_async_topic_needs_a_runtime() {
-    let builder = DurableTimer::builder().async_topic("t", |_: Due<()>| async { Ok(()) });
+    let builder = DurableTimer::builder().topic_async(t(), |_: Due<()>| async { Ok(()) });
     // Settings that follow must not hide the error.
     let builder = builder.max_running(64).spawn(drop);
     let error = builder.build_manual(MemoryStore::new()).unwrap_err();
@@ -150,17 +151,17 @@ impl Payload for FaultyPayload {
 
 #[test]
 fn a_payload_whose_decoding_panics_is_a_dead_letter_with_the_reason() {
-    let topic = |name| Topic::new(name).attempts(1);
+    let [function, future] = ["function", "future"].map(|name| Topic::new(name).attempts(1));
     let (timer, mut driver) = DurableTimer::builder()
         .spawn(drop)
-        .topic(topic("function"), |_: &Due<FaultyPayload>| Ok(()))
-        .async_topic(topic("future"), |_: Due<FaultyPayload>| async { Ok(()) })
+        .topic(function, |_: &Due<FaultyPayload>| Ok(()))
+        .topic_async(future, |_: Due<FaultyPayload>| async { Ok(()) })
         .build_manual(MemoryStore::new())
         .unwrap();
-    for topic in ["function", "future"] {
+    for topic in [function, future] {
         timer.new_timeout(topic, Duration::ZERO, &FaultyPayload).unwrap();
         driver.run_due();
-        let letters = timer.dead_letters(Some(topic), None, 9).unwrap();
+        let letters = timer.dead_letters(Some(topic.name()), None, 9).unwrap();
         assert!(
             letters[0].reason.contains("decoding it panicked") && letters[0].reason.contains("it is empty"),
             "{letters:?}"

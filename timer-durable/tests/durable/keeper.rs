@@ -11,6 +11,7 @@ use timer_durable::transaction::Operation;
 use timer_durable::{Due, DurableTimer, Error, IfPending, MemoryStore, Retry, StoreError};
 
 use crate::scripted::ScriptedStore;
+use crate::t;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -21,7 +22,7 @@ fn ok(_: &Due<String>) -> Result<(), Retry> {
 #[test]
 fn an_outage_takes_no_turns_for_upkeep() {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).unwrap();
     let (tried, tries) = channel();
     store.on_rejoin(move || {
         tried.send(()).unwrap();
@@ -29,7 +30,7 @@ fn an_outage_takes_no_turns_for_upkeep() {
     });
     store.on_write(|_| Some(StoreError::InDoubt("the connection is lost".to_owned())));
     store.set_next_upkeep(Instant::now());
-    timer.new_timeout("t", LONG, &"a".to_owned()).unwrap_err();
+    timer.new_timeout(t(), LONG, &"a".to_owned()).unwrap_err();
     let before = timer.stats().turns;
     // The pauses between the attempts to join grow from 10 ms to 160 ms.
     (0..5).for_each(|_| tries.recv_timeout(LONG).unwrap());
@@ -47,15 +48,15 @@ fn a_stop_without_limit_waits_for_handlers() {
         released.lock().unwrap().recv()?;
         Ok(())
     };
-    let timer = DurableTimer::builder().topic("t", blocks).open(ScriptedStore::new()).unwrap();
-    timer.new_timeout("t", Duration::ZERO, &"a".to_owned()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), blocks).open(ScriptedStore::new()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &"a".to_owned()).unwrap();
     starts.recv_timeout(LONG).unwrap();
     let (report, reports) = channel();
     thread::spawn({
         let timer = timer.clone();
         move || report.send(timer.stop(Duration::MAX).unwrap()).unwrap()
     });
-    while !matches!(timer.new_timeout("t", LONG, &"b".to_owned()), Err(Error::Stopped)) {
+    while !matches!(timer.new_timeout(t(), LONG, &"b".to_owned()), Err(Error::Stopped)) {
         thread::yield_now();
     }
     reports.recv_timeout(Duration::from_millis(100)).unwrap_err();
@@ -66,7 +67,7 @@ fn a_stop_without_limit_waits_for_handlers() {
 #[test]
 fn a_stop_keeps_its_limit_while_the_store_hangs() {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).unwrap();
     let (entered, entries) = channel();
     let (release, released) = channel::<()>();
     store.on_write(move |_| {
@@ -74,7 +75,7 @@ fn a_stop_keeps_its_limit_while_the_store_hangs() {
         let _ended = released.recv();
         None
     });
-    let call = timer.new_timeout_async("t", LONG, &"a".to_owned());
+    let call = timer.new_timeout_async(t(), LONG, &"a".to_owned());
     entries.recv_timeout(LONG).unwrap();
     let (done, ended) = channel();
     thread::spawn(move || {
@@ -84,7 +85,7 @@ fn a_stop_keeps_its_limit_while_the_store_hangs() {
         done.send(report).unwrap();
     });
     let report = ended.recv_timeout(LONG).unwrap();
-    assert!(!report.is_released, "{report:?}");
+    assert!(!report.released, "{report:?}");
     drop(release);
     futures::executor::block_on(call).unwrap();
 }
@@ -95,9 +96,9 @@ fn a_step_of_the_clock_is_noticed_without_load() {
     store.set_max_sleep(Duration::from_millis(10));
     let (sender, ran) = channel();
     let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
-    let timer = DurableTimer::builder().topic("t", record).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), record).open(store.clone()).unwrap();
     for _ in 0..3 {
-        timer.new_timeout("t", Duration::from_secs(3600), &"a".to_owned()).unwrap();
+        timer.new_timeout(t(), Duration::from_secs(3600), &"a".to_owned()).unwrap();
         // The keeper answers a call before it sleeps, and on the way to its sleep it reads the
         // clock anyway. The step has to come after that.
         thread::park_timeout(Duration::from_millis(200));
@@ -130,7 +131,7 @@ fn refuse(
 
 fn run_many(timer: &DurableTimer, ran: &mpsc::Receiver<String>) {
     for n in 0..200 {
-        timer.new_timeout_keyed("t", &n.to_string(), Duration::ZERO, &n.to_string(), IfPending::Keep).unwrap();
+        timer.new_timeout_keyed(t(), &n.to_string(), Duration::ZERO, &n.to_string(), IfPending::Keep).unwrap();
         assert_eq!(ran.recv_timeout(LONG).unwrap(), n.to_string());
     }
 }
@@ -141,8 +142,8 @@ fn a_refused_end_or_begin_waits_alone() {
         let store = ScriptedStore::new();
         let (sender, ran) = channel();
         let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
-        let timer = DurableTimer::builder().topic("t", record).open(store.clone()).unwrap();
-        let bad = timer.new_timeout("t", Duration::from_millis(1), &"bad".to_owned()).unwrap();
+        let timer = DurableTimer::builder().topic(t(), record).open(store.clone()).unwrap();
+        let bad = timer.new_timeout(t(), Duration::from_millis(1), &"bad".to_owned()).unwrap();
         let refusals = refuse(&store, is_alone, move |operation| match operation {
             Operation::Done { id, .. } => is_end && *id == bad,
             Operation::Begin(id) => !is_end && *id == bad,
@@ -171,7 +172,7 @@ fn a_refused_end_or_begin_waits_alone() {
 #[test]
 fn a_batch_is_bounded_in_bytes() {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).unwrap();
     let (entered, entries) = channel();
     let (release, released) = channel::<()>();
     store.on_write(move |batch| {
@@ -182,7 +183,7 @@ fn a_batch_is_bounded_in_bytes() {
         None
     });
     let payload = "x".repeat(1 << 20);
-    let calls: Vec<_> = (0..50).map(|_| timer.new_timeout_async("t", LONG, &payload)).collect();
+    let calls: Vec<_> = (0..50).map(|_| timer.new_timeout_async(t(), LONG, &payload)).collect();
     drop(release);
     calls.into_iter().for_each(|call| _ = futures::executor::block_on(call).unwrap());
     let largest = entries.try_iter().max().unwrap();
@@ -192,7 +193,7 @@ fn a_batch_is_bounded_in_bytes() {
 #[test]
 fn calls_about_one_key_keep_their_order() {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).unwrap();
     let (entered, entries) = channel();
     let (release, released) = channel::<()>();
     store.on_write(move |batch| {
@@ -202,8 +203,8 @@ fn calls_about_one_key_keep_their_order() {
         None
     });
     let now = timer_durable::Store::now(&store);
-    let first = timer.new_timeout_keyed_async("t", "hot", LONG, &"a".to_owned(), IfPending::Keep);
-    let calls: Vec<_> = (0..100).map(|n| timer.reset_async("t", "hot", Duration::from_micros(n))).collect();
+    let first = timer.new_timeout_keyed_async(t(), "hot", LONG, &"a".to_owned(), IfPending::Keep);
+    let calls: Vec<_> = (0..100).map(|n| timer.reset_async(t::<()>(), "hot", Duration::from_micros(n))).collect();
     drop(release);
     futures::executor::block_on(first).unwrap();
     calls.into_iter().for_each(|call| _ = futures::executor::block_on(call).unwrap());
@@ -214,7 +215,7 @@ fn calls_about_one_key_keep_their_order() {
 #[test]
 fn an_outage_fails_the_calls_about_locked_timeouts() {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).unwrap();
     let (entered, entries) = channel();
     store.on_rejoin(|| Some(StoreError::Failed("the server is away".to_owned())));
     store.on_write(move |batch| {
@@ -224,9 +225,9 @@ fn an_outage_fails_the_calls_about_locked_timeouts() {
         let _ended = entered.send(());
         Some(StoreError::Locked)
     });
-    let waiting = timer.new_timeout_keyed_async("t", "locked", LONG, &"a".to_owned(), IfPending::Keep);
+    let waiting = timer.new_timeout_keyed_async(t(), "locked", LONG, &"a".to_owned(), IfPending::Keep);
     entries.recv_timeout(LONG).unwrap();
-    timer.new_timeout("t", LONG, &"b".to_owned()).unwrap_err();
+    timer.new_timeout(t(), LONG, &"b".to_owned()).unwrap_err();
     let (sender, answer) = channel();
     thread::spawn(move || sender.send(futures::executor::block_on(waiting)));
     let error = answer.recv_timeout(Duration::from_secs(20)).unwrap().unwrap_err();
@@ -245,15 +246,15 @@ fn timeouts_that_wait_for_a_busy_handler_are_due() {
         Ok(())
     };
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().max_running(1).topic("t", blocks).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().max_running(1).topic(t(), blocks).open(store.clone()).unwrap();
     let due = || {
         // The figures are those of the last turn that has ended.
-        (0..2).for_each(|_| _ = timer.new_timeout("t", 2 * LONG, &()).unwrap());
+        (0..2).for_each(|_| _ = timer.new_timeout(t(), 2 * LONG, &()).unwrap());
         timer.stats().due
     };
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     starts.recv_timeout(LONG).unwrap();
-    let ids: Vec<_> = (0..10).map(|_| timer.new_timeout("t", LONG, &()).unwrap()).collect();
+    let ids: Vec<_> = (0..10).map(|_| timer.new_timeout(t(), LONG, &()).unwrap()).collect();
     assert_eq!(due(), 0);
     store.memory.advance_clock(LONG);
     assert_eq!(due(), 10);
@@ -266,7 +267,7 @@ fn timeouts_that_wait_for_a_busy_handler_are_due() {
 fn work_of_the_user_does_not_hold_up_timeouts_for_ever() {
     let (sender, ran) = channel();
     let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
-    let timer = DurableTimer::builder().topic("t", record).open(MemoryStore::new()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), record).open(MemoryStore::new()).unwrap();
     let ends = Arc::new(AtomicBool::new(false));
     let visitors: Vec<_> = (0..4)
         .map(|_| {
@@ -283,7 +284,7 @@ fn work_of_the_user_does_not_hold_up_timeouts_for_ever() {
         })
         .collect();
     thread::park_timeout(Duration::from_millis(100));
-    let call = timer.new_timeout_async("t", Duration::ZERO, &"a".to_owned());
+    let call = timer.new_timeout_async(t(), Duration::ZERO, &"a".to_owned());
     let result = ran.recv_timeout(LONG);
     ends.store(true, Ordering::Relaxed);
     visitors.into_iter().for_each(|visitor| visitor.join().unwrap());
@@ -305,7 +306,7 @@ fn the_lease_is_renewed_between_two_long_visits() {
         let _released = gate.recv();
     });
     store.on_upkeep(move || _ = upkeeps.fetch_add(1, Ordering::Relaxed));
-    let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).unwrap();
     thread::scope(|scope| {
         scope.spawn(|| timer.counts().unwrap());
         assert_eq!(counting.recv().unwrap(), 0);

@@ -5,6 +5,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use timer_durable::{Due, DurableTimer, DurableTimerBuilder, MemoryStore, Retry, Topic};
 
+use crate::t;
+
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -13,7 +15,7 @@ type Log = Arc<Mutex<Vec<u64>>>;
 
 /// Returns a builder with a handler that notes the due times and lets the attempts with these
 /// numbers be repeated after 3 s.
-fn builder(log: &Log, topic: Topic, repeated: &'static [u32]) -> DurableTimerBuilder {
+fn builder(log: &Log, topic: Topic<()>, repeated: &'static [u32]) -> DurableTimerBuilder {
     let log = log.clone();
     DurableTimer::builder().topic(topic, move |due: &Due<()>| {
         log.lock().unwrap().push(due.due().duration_since(UNIX_EPOCH).unwrap().as_secs() - 1_000_000_000);
@@ -26,7 +28,7 @@ fn take(log: &Log) -> Vec<u64> {
 }
 
 /// Schedules with a program that knows the topic, and lets a program without it run for a while.
-fn wait_for_a_handler(topic: Topic, time: Duration, schedule: impl Fn(&DurableTimer)) -> MemoryStore {
+fn wait_for_a_handler(topic: Topic<()>, time: Duration, schedule: impl Fn(&DurableTimer)) -> MemoryStore {
     let (store, log) = (MemoryStore::new(), Log::default());
     let (timer, driver) = builder(&log, topic, &[]).build_manual(store.clone()).unwrap();
     schedule(&timer);
@@ -43,7 +45,7 @@ fn wait_for_a_handler(topic: Topic, time: Duration, schedule: impl Fn(&DurableTi
 fn a_retry_does_not_shift_a_fixed_rate() {
     let log = Log::default();
     let (timer, mut driver) = builder(&log, Topic::new("t"), &[1, 2]).build_manual(MemoryStore::new()).unwrap();
-    timer.schedule_at_fixed_rate("t", "k", 10 * SECOND, &()).unwrap();
+    timer.timeout_builder(t(), &()).after(10 * SECOND).key("k").every(10 * SECOND).schedule().unwrap();
     driver.advance(45 * SECOND);
     assert_eq!(take(&log), [10, 13, 16, 20, 30, 40]);
 }
@@ -52,7 +54,7 @@ fn a_retry_does_not_shift_a_fixed_rate() {
 fn retries_that_take_longer_than_the_period_skip_runs() {
     let log = Log::default();
     let (timer, mut driver) = builder(&log, Topic::new("t"), &[1, 2, 3, 4]).build_manual(MemoryStore::new()).unwrap();
-    timer.schedule_at_fixed_rate("t", "k", 10 * SECOND, &()).unwrap();
+    timer.timeout_builder(t(), &()).after(10 * SECOND).key("k").every(10 * SECOND).schedule().unwrap();
     driver.advance(45 * SECOND);
     assert_eq!(take(&log), [10, 13, 16, 19, 22, 30, 40]);
 }
@@ -60,7 +62,7 @@ fn retries_that_take_longer_than_the_period_skip_runs() {
 #[test]
 fn waiting_for_a_handler_does_not_shift_a_fixed_rate() {
     let store = wait_for_a_handler(Topic::new("t"), 100 * SECOND, |timer| {
-        timer.schedule_at_fixed_rate("t", "k", 7 * SECOND, &()).unwrap();
+        timer.timeout_builder(t(), &()).after(7 * SECOND).key("k").every(7 * SECOND).schedule().unwrap();
     });
     let log = Log::default();
     let (_timer, mut driver) = builder(&log, Topic::new("t"), &[]).build_manual(store).unwrap();
@@ -72,9 +74,9 @@ fn waiting_for_a_handler_does_not_shift_a_fixed_rate() {
 fn a_reset_begins_a_new_phase() {
     let log = Log::default();
     let (timer, mut driver) = builder(&log, Topic::new("t"), &[1]).build_manual(MemoryStore::new()).unwrap();
-    timer.schedule_at_fixed_rate("t", "k", 10 * SECOND, &()).unwrap();
+    timer.timeout_builder(t(), &()).after(10 * SECOND).key("k").every(10 * SECOND).schedule().unwrap();
     driver.advance(11 * SECOND);
-    timer.reset("t", "k", 4 * SECOND).unwrap();
+    timer.reset(t::<()>(), "k", 4 * SECOND).unwrap();
     driver.advance(30 * SECOND);
     assert_eq!(take(&log), [10, 15, 25, 35]);
 }
@@ -83,11 +85,11 @@ fn a_reset_begins_a_new_phase() {
 fn waiting_for_a_handler_counts_towards_the_lateness() {
     let hour = 3600 * SECOND;
     let own = |timer: &DurableTimer| {
-        timer.timeout_builder("t", &()).after(10 * SECOND).max_lateness(hour).schedule().unwrap();
+        timer.timeout_builder(t(), &()).after(10 * SECOND).max_lateness(hour).schedule().unwrap();
     };
-    let plain = |timer: &DurableTimer| _ = timer.new_timeout("t", 10 * SECOND, &()).unwrap();
-    let run = |topic: Topic, time, schedule: &dyn Fn(&DurableTimer)| {
-        let store = wait_for_a_handler(topic.clone(), time, schedule);
+    let plain = |timer: &DurableTimer| _ = timer.new_timeout(t(), 10 * SECOND, &()).unwrap();
+    let run = |topic: Topic<()>, time, schedule: &dyn Fn(&DurableTimer)| {
+        let store = wait_for_a_handler(topic, time, schedule);
         let log = Log::default();
         let (timer, mut driver) = builder(&log, topic, &[]).build_manual(store).unwrap();
         driver.advance(120 * SECOND);
@@ -106,7 +108,7 @@ fn retries_of_a_handler_do_not_expire() {
     let log = Log::default();
     let topic = Topic::new("t").max_lateness(SECOND);
     let (timer, mut driver) = builder(&log, topic, &[1, 2, 3]).build_manual(MemoryStore::new()).unwrap();
-    timer.new_timeout("t", 10 * SECOND, &()).unwrap();
+    timer.new_timeout(t(), 10 * SECOND, &()).unwrap();
     driver.advance(45 * SECOND);
     assert_eq!((take(&log), timer.stats().expired), (vec![10, 13, 16, 19], 0));
 }
@@ -115,9 +117,9 @@ fn retries_of_a_handler_do_not_expire() {
 #[test]
 fn waiting_for_a_handler_after_a_retry_does_not_expire() {
     let (store, log) = (MemoryStore::new(), Log::default());
-    let topic = || Topic::new("t").max_lateness(3600 * SECOND).attempts(2);
-    let (timer, mut driver) = builder(&log, topic(), &[1]).build_manual(store.clone()).unwrap();
-    timer.new_timeout("t", 10 * SECOND, &()).unwrap();
+    let topic = Topic::new("t").max_lateness(3600 * SECOND).attempts(2);
+    let (timer, mut driver) = builder(&log, topic, &[1]).build_manual(store.clone()).unwrap();
+    timer.new_timeout(t(), 10 * SECOND, &()).unwrap();
     driver.advance(11 * SECOND);
     assert_eq!(take(&log), [10]);
     driver.crash();
@@ -127,7 +129,7 @@ fn waiting_for_a_handler_after_a_retry_does_not_expire() {
     assert!(timer.stats().without_handler > 2_000);
     driver.crash();
     drop(timer);
-    let (timer, mut driver) = builder(&log, topic(), &[]).build_manual(store).unwrap();
+    let (timer, mut driver) = builder(&log, topic, &[]).build_manual(store).unwrap();
     driver.advance(120 * SECOND);
     assert_eq!((take(&log).len(), timer.stats().expired, timer.counts().unwrap().dead), (1, 0, 0));
 }
@@ -135,7 +137,7 @@ fn waiting_for_a_handler_after_a_retry_does_not_expire() {
 #[test]
 fn a_periodic_run_that_expires_keeps_the_phase() {
     let store = wait_for_a_handler(Topic::new("t"), 100 * SECOND, |timer| {
-        timer.schedule_at_fixed_rate("t", "k", 7 * SECOND, &()).unwrap();
+        timer.timeout_builder(t(), &()).after(7 * SECOND).key("k").every(7 * SECOND).schedule().unwrap();
     });
     let log = Log::default();
     let topic = Topic::new("t").max_lateness(5 * SECOND);

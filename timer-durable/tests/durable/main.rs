@@ -40,3 +40,8 @@ mod tombstones;
 mod unreadable;
 mod user_code;
 mod virtual_time;
+
+/// Returns the topic of most tests, whose payload is what the handler takes.
+const fn t<P>() -> timer_durable::Topic<P> {
+    timer_durable::Topic::new("t")
+}

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use rusqlite::Connection;
-use timer_durable::{Cancelled, Due, DurableTimer, Error, SqliteStore, TimeoutId};
+use timer_durable::{CancelAnswer, Due, DurableTimer, Error, SqliteStore, TimeoutId};
 
 use crate::folder::Folder;
+use crate::t;
 
 const LONG: Duration = Duration::from_secs(60);
 
 fn open(folder: &Folder) -> DurableTimer {
-    DurableTimer::builder().topic("t", |_: &Due<()>| Ok(())).open(SqliteStore::open(folder.file()).unwrap()).unwrap()
+    DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open(SqliteStore::open(folder.file()).unwrap()).unwrap()
 }
 
 fn execute(timer: &DurableTimer, sql: &'static str) -> Result<(), Error> {
@@ -19,8 +20,8 @@ fn execute(timer: &DurableTimer, sql: &'static str) -> Result<(), Error> {
 
 /// Schedules and cancels a timeout with an id of the caller, which leaves a tombstone.
 fn end(timer: &DurableTimer, id: TimeoutId) {
-    timer.new_timeout_with_id(id, "t", LONG, &()).unwrap();
-    assert_eq!(timer.cancel_by_id(id).unwrap(), Cancelled::Cancelled);
+    timer.timeout_builder(t(), &()).after(LONG).id(id).schedule().unwrap();
+    assert_eq!(timer.cancel_by_id(id).unwrap(), CancelAnswer::Cancelled);
 }
 
 #[test]
@@ -47,7 +48,7 @@ fn no_temporary_table_hides_one_of_the_store() {
         let error = execute(&timer, sql).unwrap_err();
         assert!(error.to_string().contains("has the name of a table of the store"), "{error}");
     }
-    timer.new_timeout("t", LONG, &()).unwrap();
+    timer.new_timeout(t(), LONG, &()).unwrap();
     timer.stop(LONG).unwrap();
     drop(timer);
     assert_eq!(open(&folder).counts().unwrap().pending, 1, "D1");

@@ -10,6 +10,7 @@ use timer_durable::{Due, DurableTimer, OpenError, Retry, SqliteStore};
 
 use crate::folder::Folder;
 use crate::processes::{CHILD, child};
+use crate::t;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -76,12 +77,12 @@ fn a_file_that_is_gone_is_an_error() {
         let folder = Folder::new();
         let (sender, ran) = mpsc::channel();
         let handle = move |_: &Due<()>| sender.send(()).map_err(Retry::new);
-        let timer = DurableTimer::builder().topic("t", handle).open(SqliteStore::open(folder.file()).unwrap()).unwrap();
-        timer.new_timeout("t", Duration::from_millis(200), &()).unwrap();
+        let timer = DurableTimer::builder().topic(t(), handle).open(SqliteStore::open(folder.file()).unwrap()).unwrap();
+        timer.new_timeout(t(), Duration::from_millis(200), &()).unwrap();
         change(&folder);
         let errors = [
-            timer.new_timeout("t", LONG, &()).unwrap_err(),
-            timer.cancel("t", "k").unwrap_err(),
+            timer.new_timeout(t(), LONG, &()).unwrap_err(),
+            timer.cancel(t::<()>(), "k").unwrap_err(),
             timer.counts().unwrap_err(),
             timer.dead_letters(None, None, 9).unwrap_err(),
             timer.backup(folder.path().join("backup")).unwrap_err(),
@@ -90,7 +91,7 @@ fn a_file_that_is_gone_is_an_error() {
             assert!(error.to_string().contains(&format!("was {word}")), "{error}");
         }
         ran.recv_timeout(Duration::from_millis(600)).expect_err("nothing begins");
-        assert!(!timer.stop(LONG).unwrap().is_released, "{word}");
+        assert!(!timer.stop(LONG).unwrap().released, "{word}");
     }
 }
 
@@ -100,8 +101,9 @@ fn a_path_is_no_uri_and_its_file_is_private() {
     let names = ["file:a.db", "file:b.db?mode=memory", "c.db?vfs=none", "file::memory:", "d%20.db"];
     if std::env::var_os(CHILD).is_some() {
         for name in names {
-            let timer = DurableTimer::builder().topic_elsewhere("t").open(SqliteStore::open(name).unwrap()).unwrap();
-            timer.new_timeout("t", LONG, &()).unwrap();
+            let timer =
+                DurableTimer::builder().topic_elsewhere(t::<()>()).open(SqliteStore::open(name).unwrap()).unwrap();
+            timer.new_timeout(t(), LONG, &()).unwrap();
             assert!(matches!(SqliteStore::open(name), Err(OpenError::InUse { .. })), "{name}");
             timer.backup(format!("{name}&copy")).unwrap();
         }

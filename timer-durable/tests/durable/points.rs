@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use timer_durable::{CompleteError, Due, DurableTimer, Error, Fault, FaultPoint, MemoryStore, Retry, Store};
 
+use crate::t;
+
 const SECOND: Duration = Duration::from_secs(1);
 
 type Log = Arc<Mutex<Vec<String>>>;
@@ -22,9 +24,10 @@ fn open(store: &MemoryStore, log: &Log) -> (DurableTimer, timer_durable::ManualD
             error => Retry::after(SECOND, error),
         })
     };
-    DurableTimer::builder().topic("t", handle).build_manual(store.clone()).unwrap()
+    DurableTimer::builder().topic(t(), handle).build_manual(store.clone()).unwrap()
 }
 
+#[cfg(feature = "conformance")]
 #[test]
 fn the_memory_store_conforms() {
     timer_durable::conformance::run(MemoryStore::new);
@@ -37,12 +40,12 @@ fn faults_of_every_call_lose_nothing() {
         for fault in kinds {
             let (store, log) = (MemoryStore::new(), Log::default());
             let (timer, mut driver) = open(&store, &log);
-            timer.new_timeout("t", SECOND, &"a".to_owned()).unwrap();
+            timer.new_timeout(t(), SECOND, &"a".to_owned()).unwrap();
             store.inject_at(point, fault);
             if matches!(point, FaultPoint::Load | FaultPoint::Rejoin) {
                 // The keeper joins again, and reads its first page.
                 store.inject(Fault::LoseRequest);
-                timer.new_timeout("t", SECOND, &"b".to_owned()).unwrap_err();
+                timer.new_timeout(t(), SECOND, &"b".to_owned()).unwrap_err();
             }
             driver.advance(100 * SECOND);
             assert_eq!(timer.counts().unwrap().pending, 0, "D2 after {fault:?} of {point:?}");
@@ -65,10 +68,10 @@ fn a_call_is_repeated_after_its_timeout_has_ended() {
     let (store, log) = (MemoryStore::new(), Log::default());
     let (timer, mut driver) = open(&store, &log);
     store.inject(Fault::LoseAnswer);
-    let lost = timer.new_timeout("t", SECOND, &"a".to_owned());
+    let lost = timer.new_timeout(t(), SECOND, &"a".to_owned());
     let Err(Error::OutcomeUnknown { id: Some(id), .. }) = lost else { panic!("{lost:?}") };
     assert_eq!(driver.advance(2 * SECOND), 1);
-    timer.new_timeout_with_id(id, "t", SECOND, &"a".to_owned()).unwrap();
+    timer.timeout_builder(t(), &"a".to_owned()).after(SECOND).id(id).schedule().unwrap();
     assert_eq!(driver.advance(2 * SECOND), 0, "D10");
 }
 
@@ -83,7 +86,7 @@ fn a_fault_of_the_users_transaction_is_told_to_the_handler() {
     for (fault, line) in expected {
         let (store, log) = (MemoryStore::new(), Log::default());
         let (timer, mut driver) = open(&store, &log);
-        timer.new_timeout("t", SECOND, &"a".to_owned()).unwrap();
+        timer.new_timeout(t(), SECOND, &"a".to_owned()).unwrap();
         store.inject_at(FaultPoint::CompleteIn, fault);
         driver.advance(SECOND);
         assert!(log.lock().unwrap()[0].starts_with(line), "{fault:?}: {log:?}");
@@ -102,8 +105,8 @@ fn a_handler_that_returns_after_a_take_over_does_not_end_its_timeout() {
         // Returns without an error, because another attempt does the work.
         if matches!(answer, Err(CompleteError::Fenced)) { Ok(()) } else { answer.map_err(Retry::new) }
     };
-    let (timer, mut driver) = DurableTimer::builder().topic("t", handle).build_manual(store.clone()).unwrap();
-    timer.new_timeout("t", SECOND, &"a".to_owned()).unwrap();
+    let (timer, mut driver) = DurableTimer::builder().topic(t(), handle).build_manual(store.clone()).unwrap();
+    timer.new_timeout(t(), SECOND, &"a".to_owned()).unwrap();
     store.inject_at(FaultPoint::CompleteIn, Fault::Fence);
     driver.advance(100 * SECOND);
     assert_eq!(*done.lock().unwrap(), [2], "D4");
@@ -116,13 +119,13 @@ fn a_running_timeout_is_pending_once_after_a_rejoin() {
     let (timer, mut driver) = DurableTimer::builder()
         // The handler does not end, because nothing polls its future.
         .spawn(std::mem::forget)
-        .async_topic("t", |_: Due<String>| async { Ok(()) })
+        .topic_async(t(), |_: Due<String>| async { Ok(()) })
         .build_manual(store.clone())
         .unwrap();
-    timer.new_timeout("t", Duration::ZERO, &"a".to_owned()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &"a".to_owned()).unwrap();
     driver.advance(SECOND);
     store.inject(Fault::LoseRequest);
-    timer.new_timeout("t", 3600 * SECOND, &"b".to_owned()).unwrap_err();
+    timer.new_timeout(t(), 3600 * SECOND, &"b".to_owned()).unwrap_err();
     driver.advance(60 * SECOND);
     let stats = timer.stats();
     assert_eq!((stats.rejoins, stats.running, stats.pending), (1, 1, Some(1)));
@@ -133,9 +136,9 @@ fn a_slow_commit_delays_what_comes_after_it() {
     let (store, log) = (MemoryStore::new(), Log::default());
     let (timer, mut driver) = open(&store, &log);
     let before = store.now();
-    timer.new_timeout("t", 2 * SECOND, &"a".to_owned()).unwrap();
+    timer.new_timeout(t(), 2 * SECOND, &"a".to_owned()).unwrap();
     store.inject(Fault::Delay(5 * SECOND));
-    timer.new_timeout("t", 60 * SECOND, &"b".to_owned()).unwrap();
+    timer.new_timeout(t(), 60 * SECOND, &"b".to_owned()).unwrap();
     assert_eq!(store.now() - before, 5_000_000);
     assert_eq!(driver.run_due(), 1, "it became due during the commit");
     assert_eq!(timer.stats().lag.count(), 1);

@@ -9,6 +9,7 @@ use std::time::Duration;
 use timer_durable::{Due, DurableTimer, Retry, SqliteStore, Topic};
 
 use crate::folder::Folder;
+use crate::t;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -44,11 +45,12 @@ fn a_handler_that_ends_the_process_is_buried() {
         return;
     }
     let folder = Folder::new();
-    let timer = DurableTimer::builder().topic_elsewhere("t").open(SqliteStore::open(folder.file()).unwrap()).unwrap();
+    let timer =
+        DurableTimer::builder().topic_elsewhere(t::<()>()).open(SqliteStore::open(folder.file()).unwrap()).unwrap();
     // Due when this process has no timer any more.
     let delay = Duration::from_secs(1);
-    timer.new_timeout("t", delay, &"deadly".to_owned()).unwrap();
-    timer.new_timeout("t", delay, &"harmless".to_owned()).unwrap();
+    timer.new_timeout(t(), delay, &"deadly".to_owned()).unwrap();
+    timer.new_timeout(t(), delay, &"harmless".to_owned()).unwrap();
     timer.stop(PATIENCE).unwrap();
     drop(timer);
     let mut starts = 0;
@@ -72,7 +74,7 @@ fn asynchronous_handlers_run_on_the_runtime_of_the_user() {
     let (sender, ran) = mpsc::channel();
     let timer = DurableTimer::builder()
         .spawn(move |future| _ = handle.spawn(future))
-        .async_topic("t", move |due: Due<String>| {
+        .topic_async(t(), move |due: Due<String>| {
             let sender = sender.clone();
             async move {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -82,7 +84,7 @@ fn asynchronous_handlers_run_on_the_runtime_of_the_user() {
         })
         .open(SqliteStore::open(folder.file()).unwrap())
         .unwrap();
-    timer.new_timeout("t", Duration::ZERO, &"a".to_owned()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &"a".to_owned()).unwrap();
     for attempt in [1, 2] {
         assert_eq!(ran.recv_timeout(PATIENCE), Ok(("a".to_owned(), attempt)));
     }

@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use timer_durable::{
-    Cancelled, Due, DurableTimer, Error, Fault, FaultPoint, IfPending, ManualDurableDriver, MemoryStore, ResetAnswer,
-    Retry, Store, TimeoutId,
+    CancelAnswer, Due, DurableTimer, Error, Fault, FaultPoint, IfPending, ManualDurableDriver, MemoryStore,
+    ResetAnswer, Retry, ScheduleAnswer, Store, TimeoutId,
 };
+
+use crate::t;
 
 const CAPACITY: usize = 8;
 const RETRY_MS: u64 = 5;
@@ -81,7 +83,7 @@ impl Program {
             let fails = fails_once == "true" && !has_run;
             if fails { Err(Retry::after(Duration::from_millis(RETRY_MS), "once")) } else { Ok(()) }
         };
-        let builder = DurableTimer::builder().topic("t", handler).capacity(CAPACITY).max_running(3).max_batch(4);
+        let builder = DurableTimer::builder().topic(t(), handler).capacity(CAPACITY).max_running(3).max_batch(4);
         self.open = Some(builder.build_manual(self.store.clone()).unwrap());
     }
 
@@ -128,8 +130,9 @@ impl Program {
     fn schedule(&mut self) {
         let (pending, delay, payload) = self.new_pending();
         let id = TimeoutId::new();
-        let answer = self.repeat_until_known(|timer| timer.new_timeout_with_id(id, "t", delay, &payload));
-        assert_eq!(answer, id, "D10");
+        let answer =
+            self.repeat_until_known(|timer| timer.timeout_builder(t(), &payload).after(delay).id(id).schedule());
+        assert_eq!(answer, ScheduleAnswer::Created(id), "D10");
         self.pending.insert(Name::Id(id), pending);
     }
 
@@ -142,7 +145,7 @@ impl Program {
         let key = self.key();
         let rules = [IfPending::Keep, IfPending::Replace, IfPending::Earlier, IfPending::Later, IfPending::Refuse];
         let rule = *self.random.choice(rules.iter()).unwrap();
-        let answer = self.timer().new_timeout_keyed("t", &key, delay, &payload, rule);
+        let answer = self.timer().new_timeout_keyed(t(), &key, delay, &payload, rule);
         let name = Name::Key(key.clone());
         match answer {
             Ok(_) => match self.pending.get_mut(&name) {
@@ -158,7 +161,7 @@ impl Program {
             Err(Error::Store(_)) => {}
             Err(Error::OutcomeUnknown { .. }) => {
                 // No timeout has the key afterwards, whatever has happened.
-                self.repeat_until_known(|timer| timer.cancel("t", &key));
+                self.repeat_until_known(|timer| timer.cancel(t::<()>(), &key));
                 self.pending.remove(&name);
             }
             Err(other) => panic!("{other}"),
@@ -168,18 +171,18 @@ impl Program {
     fn cancel(&mut self) {
         let name = self.any_name();
         let answer = match &name {
-            Name::Key(key) => self.timer().cancel("t", key),
+            Name::Key(key) => self.timer().cancel(t::<()>(), key),
             Name::Id(id) => self.timer().cancel_by_id(*id),
         };
         match answer {
             Ok(answer) => {
                 let was_pending = self.pending.remove(&name).is_some();
-                assert_eq!(answer, if was_pending { Cancelled::Cancelled } else { Cancelled::Unknown }, "D9");
+                assert_eq!(answer, if was_pending { CancelAnswer::Cancelled } else { CancelAnswer::Unknown }, "D9");
             }
             Err(Error::Store(_)) => {}
             Err(Error::OutcomeUnknown { .. }) => {
                 self.repeat_until_known(|timer| match &name {
-                    Name::Key(key) => timer.cancel("t", key),
+                    Name::Key(key) => timer.cancel(t::<()>(), key),
                     Name::Id(id) => timer.cancel_by_id(*id),
                 });
                 self.pending.remove(&name);
@@ -192,7 +195,7 @@ impl Program {
         let name = self.any_name();
         let delay = self.random.u64(1..60);
         let answer = self.repeat_until_known(|timer| match &name {
-            Name::Key(key) => timer.reset("t", key, Duration::from_millis(delay)),
+            Name::Key(key) => timer.reset(t::<()>(), key, Duration::from_millis(delay)),
             Name::Id(id) => timer.reset_by_id(*id, Duration::from_millis(delay)),
         });
         let due_ms = self.now_ms + delay;

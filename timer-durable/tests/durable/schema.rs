@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use timer_durable::{Due, DurableTimer, Retry, SqliteStore};
 
 use crate::folder::Folder;
+use crate::t;
 
 const FILE_1: &str = include_str!("../fixtures/sqlite_1.sql");
 
@@ -34,7 +35,7 @@ fn a_file_of_version_1_goes_on() {
     };
     let mut store = SqliteStore::open(folder.file()).unwrap();
     store.upgrade().unwrap();
-    let timer = DurableTimer::builder().topic("t", record).open(store).unwrap();
+    let timer = DurableTimer::builder().topic(t(), record).open(store).unwrap();
     let old = ("old".to_owned(), Some("key".to_owned()), 2);
     assert_eq!(ran.recv_timeout(Duration::from_secs(60)), Ok(old), "its first attempt died with its process");
     let letters = timer.dead_letters(None, None, 9).unwrap();

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use timer_durable::{Due, DurableTimer, Error, MemoryStore, Retry, StopReport};
+use timer_durable::{Due, DurableStopReport, DurableTimer, Error, MemoryStore, Retry, Topic};
 
 use crate::scripted::ScriptedStore;
+use crate::t;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -17,9 +18,9 @@ fn ok(_: &Due<()>) -> Result<(), Retry> {
 
 /// Stops a timer at once. A machine that is busy for longer than the patience of `stop` may need a
 /// second call.
-pub(crate) fn stop_now(timer: &DurableTimer) -> StopReport {
+pub(crate) fn stop_now(timer: &DurableTimer) -> DurableStopReport {
     let report = timer.stop(Duration::ZERO).unwrap();
-    if report.is_released { report } else { timer.stop(LONG).unwrap() }
+    if report.released { report } else { timer.stop(LONG).unwrap() }
 }
 
 /// Returns a timer whose handler is running, and a sender that lets it go when it is dropped.
@@ -32,8 +33,8 @@ fn running(store: ScriptedStore) -> (DurableTimer, Sender<()>) {
         let _ended = released.lock().unwrap().recv();
         Ok(())
     };
-    let timer = DurableTimer::builder().topic("t", blocks).open(store).unwrap();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), blocks).open(store).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     starts.recv_timeout(LONG).unwrap();
     (timer, release)
 }
@@ -62,7 +63,7 @@ fn every_stop_waits_until_the_store_is_closed() {
     drop(release);
     for _ in 0..2 {
         let report = reports.recv_timeout(LONG).unwrap();
-        assert_eq!((report.unfinished, report.is_released), (0, true));
+        assert_eq!((report.unfinished, report.released), (0, true));
     }
     stopping.into_iter().for_each(|thread| thread.join().unwrap());
 }
@@ -71,7 +72,7 @@ fn every_stop_waits_until_the_store_is_closed() {
 fn a_stop_after_the_end_returns_the_same_report() {
     let (timer, handler) = running(ScriptedStore::new());
     let reports = [stop_now(&timer), timer.stop(LONG).unwrap()];
-    assert_eq!(reports.map(|report| (report.unfinished, report.is_released)), [(1, true); 2]);
+    assert_eq!(reports.map(|report| (report.unfinished, report.released)), [(1, true); 2]);
     drop(handler);
 }
 
@@ -92,16 +93,16 @@ fn a_handler_cannot_wait_for_its_own_end() {
     let [first, second] = [slot.clone(), slot.clone()];
     let (timer, mut driver) = DurableTimer::builder()
         .spawn(futures::executor::block_on)
-        .topic("function", move |_: &Due<()>| stop_in(&first))
-        .async_topic("future", move |_: Due<()>| {
+        .topic(Topic::new("function"), move |_: &Due<()>| stop_in(&first))
+        .topic_async(Topic::new("future"), move |_: Due<()>| {
             let slot = second.clone();
             async move { stop_in(&slot) }
         })
         .build_manual(MemoryStore::new())
         .unwrap();
     *slot.lock().unwrap() = Some(timer.clone());
-    timer.new_timeout("function", Duration::ZERO, &()).unwrap();
-    timer.new_timeout("future", Duration::ZERO, &()).unwrap();
+    timer.new_timeout(Topic::new("function"), Duration::ZERO, &()).unwrap();
+    timer.new_timeout(Topic::new("future"), Duration::ZERO, &()).unwrap();
     assert_eq!(driver.run_due(), 2);
     assert_eq!((timer.counts().unwrap().pending, timer.stats().done), (0, 2));
     slot.lock().unwrap().take();
@@ -110,26 +111,26 @@ fn a_handler_cannot_wait_for_its_own_end() {
 
 #[test]
 fn a_handler_may_stop_another_timer() {
-    let (other, _driver) = DurableTimer::builder().topic("t", ok).build_manual(MemoryStore::new()).unwrap();
+    let (other, _driver) = DurableTimer::builder().topic(t(), ok).build_manual(MemoryStore::new()).unwrap();
     let stops = move |_: &Due<()>| Ok(other.stop(Duration::MAX).map(drop)?);
-    let (timer, mut driver) = DurableTimer::builder().topic("t", stops).build_manual(MemoryStore::new()).unwrap();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    let (timer, mut driver) = DurableTimer::builder().topic(t(), stops).build_manual(MemoryStore::new()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     assert_eq!((driver.run_due(), timer.stats().done), (1, 1));
 }
 
 #[test]
 fn a_stop_on_virtual_time_does_not_wait_for_real_time() {
     let store = MemoryStore::new();
-    let (timer, driver) = DurableTimer::builder().topic("t", ok).build_manual(store.clone()).unwrap();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    let (timer, driver) = DurableTimer::builder().topic(t(), ok).build_manual(store.clone()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     assert_eq!(timer.stats().running, 1, "its handler waits for the driver");
     // A wait for the handler would last as long as the limit.
     let (begun, limit) = (Instant::now(), LONG / 6);
     let report = timer.stop(limit).unwrap();
     assert!(begun.elapsed() < limit, "`stop` waits for no real time");
-    assert_eq!((report.unfinished, report.is_released), (1, true));
+    assert_eq!((report.unfinished, report.released), (1, true));
     drop((timer, driver));
-    let (timer, mut driver) = DurableTimer::builder().topic("t", ok).build_manual(store).unwrap();
+    let (timer, mut driver) = DurableTimer::builder().topic(t(), ok).build_manual(store).unwrap();
     assert_eq!((driver.run_due(), timer.counts().unwrap().pending), (1, 0), "D3");
 }
 
@@ -142,14 +143,14 @@ fn a_handler_may_own_the_last_handle() {
             let _owned = &owned;
             Ok(())
         };
-        let (timer, driver) = DurableTimer::builder().topic("t", handler).build_manual(MemoryStore::new()).unwrap();
+        let (timer, driver) = DurableTimer::builder().topic(t(), handler).build_manual(MemoryStore::new()).unwrap();
         *slot.lock().unwrap() = Some(timer.clone());
         drop(slot);
         if crashes {
             drop(timer);
             driver.crash();
         } else {
-            assert!(timer.stop(LONG).unwrap().is_released);
+            assert!(timer.stop(LONG).unwrap().released);
         }
     }
 }

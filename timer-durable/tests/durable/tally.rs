@@ -5,6 +5,7 @@ use timer_durable::transaction::{Insert, Operation, Outcome, Target};
 use timer_durable::{SqliteStore, TimeoutId};
 
 use crate::folder::Folder;
+use crate::t;
 
 /// Several slices of rows.
 const ROWS: usize = 24_000;
@@ -124,7 +125,7 @@ fn pending_is_in_the_figures_of_a_timer() {
     let folder = Folder::new();
     Bench::open(&folder, Vec::new()).insert(ROWS);
     let timer = timer_durable::DurableTimer::builder()
-        .topic_elsewhere("t")
+        .topic_elsewhere(t::<()>())
         .max_running(1)
         .open(SqliteStore::open(folder.file()).unwrap())
         .unwrap();

@@ -9,6 +9,7 @@ use timer_executor::{Rejected, Task, TaskExecutor};
 
 use crate::scripted::ScriptedStore;
 use crate::stops::stop_now;
+use crate::t;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -36,7 +37,7 @@ fn a_handler_that_has_not_started_does_not_start_after_a_stop() {
         let (builder, tasks, ran) = queued(1);
         let store = ScriptedStore::new();
         let timer = builder.open(store.clone()).unwrap();
-        timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+        timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
         let task = tasks.recv_timeout(LONG).unwrap();
         if stops {
             assert_eq!(stop_now(&timer).unfinished, 1);
@@ -56,7 +57,7 @@ fn a_handler_does_not_start_after_a_stop_that_gave_up() {
     let (builder, tasks, ran) = queued(1);
     let store = ScriptedStore::new();
     let timer = builder.open(store.clone()).unwrap();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     let task = tasks.recv_timeout(LONG).unwrap();
     let (release, released) = channel::<()>();
     let (entered, entries) = channel();
@@ -65,13 +66,13 @@ fn a_handler_does_not_start_after_a_stop_that_gave_up() {
         let _ended = released.recv();
         None
     });
-    let call = timer.new_timeout_async("t", LONG, &());
+    let call = timer.new_timeout_async(t(), LONG, &());
     entries.recv_timeout(LONG).unwrap();
-    assert!(!timer.stop(Duration::ZERO).unwrap().is_released);
+    assert!(!timer.stop(Duration::ZERO).unwrap().released);
     task.run();
     drop(release);
     futures::executor::block_on(call).unwrap();
-    assert!(timer.stop(LONG).unwrap().is_released);
+    assert!(timer.stop(LONG).unwrap().released);
     assert!(ran.try_recv().is_err(), "the timer has stopped");
 }
 
@@ -89,7 +90,7 @@ fn a_handler_that_has_started_counts_after_a_stop() {
         Ok(())
     };
     let timer = DurableTimer::builder().topic(topic, handler).open(store.clone()).unwrap();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     running.recv_timeout(LONG).unwrap();
     assert_eq!(stop_now(&timer).unfinished, 1);
     drop(release);
@@ -111,7 +112,7 @@ fn a_failed_attempt_counts_although_a_later_one_has_not_started() {
         (DurableTimer::builder().executor(Queue(queue)).topic(topic, handler).open(store.clone()).unwrap(), tasks)
     };
     let (timer, tasks) = open();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     tasks.recv_timeout(LONG).unwrap().run();
     let _second = tasks.recv_timeout(LONG).unwrap();
     assert_eq!(stop_now(&timer).unfinished, 1);
@@ -128,13 +129,13 @@ fn a_future_that_was_not_polled_does_not_start_after_a_stop() {
     let (sender, ran) = channel();
     let timer = DurableTimer::builder()
         .spawn(move |future| spawned.send(future).unwrap())
-        .async_topic("t", move |due: Due<()>| {
+        .topic_async(t(), move |due: Due<()>| {
             let sender = sender.clone();
             async move { sender.send(due.attempt()).map_err(Retry::new) }
         })
         .open(ScriptedStore::new())
         .unwrap();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     let future = futures.recv_timeout(LONG).unwrap();
     stop_now(&timer);
     futures::executor::block_on(future);
@@ -147,14 +148,14 @@ fn a_handler_that_waits_when_the_lease_ends_runs_later() {
     let store = ScriptedStore::new();
     store.set_lease_end(Some(Instant::now()));
     let timer = builder.open(store.clone()).unwrap();
-    timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     tasks.recv_timeout(LONG).unwrap().run();
     let second = tasks.recv_timeout(LONG).unwrap();
     assert!(ran.try_recv().is_err(), "the lease is over");
     // A renewal begins a new lease.
     store.set_lease_end(Some(Instant::now() + LONG));
     store.set_next_upkeep(Instant::now());
-    timer.new_timeout("t", LONG, &()).unwrap();
+    timer.new_timeout(t(), LONG, &()).unwrap();
     timer.counts().unwrap();
     second.run();
     assert_eq!(ran.recv_timeout(LONG).unwrap(), 2);
@@ -168,21 +169,21 @@ fn a_handler_that_waits_while_the_keeper_joins_again_is_begun_again() {
     for fails_at_a_write in [true, false] {
         let (builder, tasks, ran) = queued(10);
         let store = ScriptedStore::new();
-        let timer = builder.topic("other", |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
-        timer.new_timeout("t", Duration::ZERO, &()).unwrap();
+        let timer = builder.topic(Topic::new("other"), |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
+        timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
         let first = tasks.recv_timeout(LONG).unwrap();
         if fails_at_a_write {
             let mut fails = true;
             store.on_write(move |_| std::mem::take(&mut fails).then(|| StoreError::InDoubt("lost".to_owned())));
-            timer.new_timeout("other", LONG, &()).unwrap_err();
+            timer.new_timeout(Topic::new("other"), LONG, &()).unwrap_err();
         } else {
             store.lose_connection();
         }
-        while timer.new_timeout("other", LONG, &()).is_err() {}
+        while timer.new_timeout(Topic::new("other"), LONG, &()).is_err() {}
         first.run();
         tasks.recv_timeout(LONG).unwrap().run();
         assert_eq!(ran.recv_timeout(LONG).unwrap(), 2, "the first attempt has not started");
-        assert!(timer.stop(LONG).unwrap().is_released);
+        assert!(timer.stop(LONG).unwrap().released);
         assert!(ran.try_recv().is_err());
     }
 }

@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use timer_durable::{Due, DurableTimer, IfPending, Retry, SqliteStore, Topic};
 
 use crate::folder::Folder;
+use crate::t;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -19,7 +20,7 @@ fn open(folder: &Folder) -> (DurableTimer, Receiver<String>) {
 }
 
 fn schedule(timer: &DurableTimer, key: &str, delay: Duration) {
-    timer.new_timeout_keyed("t", key, delay, &key.to_owned(), IfPending::Keep).unwrap();
+    timer.new_timeout_keyed(t(), key, delay, &key.to_owned(), IfPending::Keep).unwrap();
 }
 
 /// Lets a program of the user change the file while no timer is open.
@@ -81,7 +82,7 @@ fn a_dead_letter_that_cannot_be_read_says_so() {
     let folder = Folder::new();
     let (timer, _) = open(&folder);
     let number = 9;
-    (0..number).for_each(|n| _ = timer.new_timeout("t", Duration::ZERO, &vec![0xff_u8, n]).unwrap());
+    (0..number).for_each(|n| _ = timer.new_timeout(t(), Duration::ZERO, &vec![0xff_u8, n]).unwrap());
     while timer.counts().unwrap().dead < u64::from(number) {}
     timer.stop(LONG).unwrap();
     drop(timer);
@@ -109,7 +110,7 @@ fn a_call_about_an_unreadable_row_fails_alone() {
     drop(timer);
     change(&folder, "update timeout set begun = 'text' where key = '7'");
     let (timer, _) = open(&folder);
-    let calls: Vec<_> = (0..20).map(|n| timer.reset_async("t", &n.to_string(), 2_000 * LONG)).collect();
+    let calls: Vec<_> = (0..20).map(|n| timer.reset_async(t::<()>(), &n.to_string(), 2_000 * LONG)).collect();
     for (n, call) in calls.into_iter().enumerate() {
         let answer = futures::executor::block_on(call);
         assert_eq!(answer.is_err(), n == 7, "{n}: {answer:?}");

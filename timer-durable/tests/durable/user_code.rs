@@ -9,9 +9,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use futures::executor::block_on;
-use timer_durable::{Cancelled, CompleteError, Due, DurableTimer, Error, IfPending, MemoryStore, Retry};
+use timer_durable::{CancelAnswer, CompleteError, Due, DurableTimer, Error, IfPending, MemoryStore, Retry};
 
 use crate::scripted::ScriptedStore;
+use crate::t;
 
 const LONG: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
@@ -48,10 +49,10 @@ fn an_error_whose_text_panics_fails_its_work_only() {
         let answer = due.complete_in(|_: &mut ()| Err(Box::new(UnprintableError)));
         sender.send(answer).map_err(Retry::new)
     };
-    let (timer, mut driver) = DurableTimer::builder().topic("t", handler).build_manual(MemoryStore::new()).unwrap();
+    let (timer, mut driver) = DurableTimer::builder().topic(t(), handler).build_manual(MemoryStore::new()).unwrap();
     let failed = timer.with_connection(|_: &mut ()| -> Result<(), _> { Err(Box::new(UnprintableError)) });
     assert!(failed.unwrap_err().to_string().contains("the work panicked: unprintable"));
-    timer.new_timeout("t", SECOND, &()).unwrap();
+    timer.new_timeout(t(), SECOND, &()).unwrap();
     assert_eq!(driver.advance(SECOND), 1);
     let Err(CompleteError::Failed(why)) = answers.try_recv().unwrap() else { panic!("the work has failed") };
     assert!(why.contains("unprintable"), "{why}");
@@ -70,8 +71,8 @@ fn work_that_is_not_run_may_panic_in_its_drop() {
         });
         sender.send(answer).map_err(Retry::new)
     };
-    let (timer, mut driver) = DurableTimer::builder().topic("t", handler).build_manual(MemoryStore::new()).unwrap();
-    timer.new_timeout("t", SECOND, &()).unwrap();
+    let (timer, mut driver) = DurableTimer::builder().topic(t(), handler).build_manual(MemoryStore::new()).unwrap();
+    timer.new_timeout(t(), SECOND, &()).unwrap();
     assert_eq!(driver.advance(SECOND), 1);
     assert_eq!(answers.try_recv().unwrap(), Err(CompleteError::Fenced));
     let bomb = Bomb;
@@ -80,7 +81,7 @@ fn work_that_is_not_run_may_panic_in_its_drop() {
         Ok(())
     });
     assert!(other.unwrap_err().to_string().contains("the connection of this store is not a"));
-    timer.new_timeout("t", SECOND, &()).unwrap();
+    timer.new_timeout(t(), SECOND, &()).unwrap();
 }
 
 /// A waker that panics.
@@ -104,14 +105,14 @@ fn a_waker_that_panics_harms_no_other_call() {
         let _ended = released.recv();
         None
     });
-    let timer = DurableTimer::builder().topic("t", ok).open(store).unwrap();
+    let timer = DurableTimer::builder().topic(t(), ok).open(store).unwrap();
     let waker = Arc::new(BadWaker(AtomicUsize::new(0)));
-    let mut call = Box::pin(timer.new_timeout_async("t", LONG, &()));
+    let mut call = Box::pin(timer.new_timeout_async(t(), LONG, &()));
     entries.recv_timeout(LONG).unwrap();
     let polled = call.as_mut().poll(&mut Context::from_waker(&Waker::from(waker.clone())));
     assert!(polled.is_pending());
     drop(release);
-    timer.new_timeout("t", LONG, &()).unwrap();
+    timer.new_timeout(t(), LONG, &()).unwrap();
     // ORDERING: Relaxed, as above.
     assert_eq!(waker.0.load(Ordering::Relaxed), 1);
     assert!(matches!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(_))));
@@ -124,8 +125,8 @@ fn a_keeper_that_panics_claims_nothing() {
     let (closed, closes) = channel();
     let store = ScriptedStore::new();
     let timer =
-        DurableTimer::builder().topic("t", ok).open(store.closing_with(move || closed.send(()).unwrap())).unwrap();
-    timer.new_timeout_keyed("t", "k", LONG, &(), IfPending::Keep).unwrap();
+        DurableTimer::builder().topic(t(), ok).open(store.closing_with(move || closed.send(()).unwrap())).unwrap();
+    timer.new_timeout_keyed(t(), "k", LONG, &(), IfPending::Keep).unwrap();
     let mut writes = 0;
     store.on_write(move |_| {
         entered.send(()).unwrap();
@@ -134,11 +135,11 @@ fn a_keeper_that_panics_claims_nothing() {
         assert!(writes < 2, "a fault in the store");
         None
     });
-    let first = timer.new_timeout_async("t", LONG, &());
+    let first = timer.new_timeout_async(t(), LONG, &());
     entries.recv_timeout(LONG).unwrap();
     // The next batch has these calls, and the second reset waits for another one.
-    let insert = timer.new_timeout_async("t", LONG, &());
-    let resets = [1, 2].map(|n| timer.reset_async("t", "k", n * LONG));
+    let insert = timer.new_timeout_async(t(), LONG, &());
+    let resets = [1, 2].map(|n| timer.reset_async(t::<()>(), "k", n * LONG));
     drop(release);
     block_on(first).unwrap();
     let error = block_on(insert).unwrap_err();
@@ -148,23 +149,23 @@ fn a_keeper_that_panics_claims_nothing() {
     assert!(matches!(&held, Error::Stopped), "it was not executed: {held}");
     closes.recv_timeout(LONG).unwrap();
     let report = timer.stop(LONG).unwrap();
-    assert_eq!((report.unfinished, report.is_released), (0, false));
-    assert!(matches!(timer.cancel("t", "k"), Err(Error::Stopped)));
+    assert_eq!((report.unfinished, report.released), (0, false));
+    assert!(matches!(timer.cancel(t::<()>(), "k"), Err(Error::Stopped)));
 
     // Another timer goes on with the store.
     store.on_write(|_| None);
-    let timer = DurableTimer::builder().topic("t", ok).open(store).unwrap();
-    assert_eq!(timer.cancel("t", "k").unwrap(), Cancelled::Cancelled);
+    let timer = DurableTimer::builder().topic(t(), ok).open(store).unwrap();
+    assert_eq!(timer.cancel(t::<()>(), "k").unwrap(), CancelAnswer::Cancelled);
 }
 
 #[test]
 fn a_read_that_panics_claims_nothing() {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic("t", ok).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).unwrap();
     store.on_count(|| panic!("a fault in the store"));
     let error = timer.counts().unwrap_err();
     assert!(matches!(error, Error::OutcomeUnknown { id: None, .. }), "{error}");
-    assert!(matches!(timer.new_timeout("t", LONG, &()), Err(Error::Stopped)));
+    assert!(matches!(timer.new_timeout(t(), LONG, &()), Err(Error::Stopped)));
 }
 
 #[test]
@@ -174,7 +175,7 @@ fn a_handler_whose_values_panic_in_their_drop_is_dropped() {
         let _bomb = &bomb;
         Ok(())
     };
-    let timer = DurableTimer::builder().topic("t", handler).open(ScriptedStore::new()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), handler).open(ScriptedStore::new()).unwrap();
     let report = timer.stop(LONG).unwrap();
-    assert_eq!((report.unfinished, report.is_released), (0, true));
+    assert_eq!((report.unfinished, report.released), (0, true));
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::executor::block_on;
-use timer_durable::{Cancelled, Due, DurableTimer, Error, MemoryStore, ResetAnswer, Retry};
+use timer_durable::{CancelAnswer, Due, DurableTimer, Error, MemoryStore, ResetAnswer, Retry, Topic};
+
+use crate::t;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -18,8 +20,9 @@ fn ok(_: &Due<()>) -> Result<(), Retry> {
 #[test]
 fn overdue_timeouts_begin_at_their_rate() {
     let store = MemoryStore::new();
-    let (timer, driver) = DurableTimer::builder().topic_elsewhere("old").build_manual(store.clone()).unwrap();
-    (0..100).for_each(|_| _ = timer.new_timeout("old", SECOND, &()).unwrap());
+    let (timer, driver) =
+        DurableTimer::builder().topic_elsewhere(Topic::<()>::new("old")).build_manual(store.clone()).unwrap();
+    (0..100).for_each(|_| _ = timer.new_timeout(Topic::new("old"), SECOND, &()).unwrap());
     driver.crash();
     drop(timer);
     store.advance_clock(100 * SECOND);
@@ -28,14 +31,14 @@ fn overdue_timeouts_begin_at_their_rate() {
     let log = lags.clone();
     let (timer, mut driver) = DurableTimer::builder()
         .overdue_rate(10)
-        .topic("old", ok)
-        .topic("new", move |due: &Due<()>| {
+        .topic(Topic::new("old"), ok)
+        .topic(Topic::new("new"), move |due: &Due<()>| {
             log.lock().unwrap().push(due.lag());
             Ok(())
         })
         .build_manual(store)
         .unwrap();
-    timer.new_timeout("new", 5 * SECOND, &()).unwrap();
+    timer.new_timeout(Topic::new("new"), 5 * SECOND, &()).unwrap();
     assert_eq!([0, 1, 1, 5].map(|seconds| driver.advance(seconds * SECOND)), [1, 10, 10, 51]);
     assert_eq!(driver.advance(1000 * SECOND), 29);
     assert_eq!(*lags.lock().unwrap(), [Duration::ZERO], "D13");
@@ -43,16 +46,16 @@ fn overdue_timeouts_begin_at_their_rate() {
 
 #[test]
 fn a_future_addresses_a_timeout_by_its_id() {
-    let (timer, mut driver) = DurableTimer::builder().topic("t", ok).build_manual(MemoryStore::new()).unwrap();
-    let [moved, cancelled] = [(); 2].map(|()| timer.new_timeout("t", 60 * SECOND, &()).unwrap());
+    let (timer, mut driver) = DurableTimer::builder().topic(t(), ok).build_manual(MemoryStore::new()).unwrap();
+    let [moved, cancelled] = [(); 2].map(|()| timer.new_timeout(t(), 60 * SECOND, &()).unwrap());
     let reset = |id, delay| block_on(timer.reset_by_id_async(id, delay));
     assert_eq!(reset(moved, SECOND).unwrap(), ResetAnswer::Reset);
-    assert_eq!(block_on(timer.cancel_by_id_async(cancelled)).unwrap(), Cancelled::Cancelled);
+    assert_eq!(block_on(timer.cancel_by_id_async(cancelled)).unwrap(), CancelAnswer::Cancelled);
     assert_eq!(driver.advance(SECOND), 1);
     assert_eq!(reset(moved, SECOND).unwrap(), ResetAnswer::Unknown);
-    assert_eq!(block_on(timer.cancel_by_id_async(cancelled)).unwrap(), Cancelled::Unknown);
+    assert_eq!(block_on(timer.cancel_by_id_async(cancelled)).unwrap(), CancelAnswer::Unknown);
     assert!(matches!(reset(moved, Duration::MAX), Err(Error::DelayTooLong { .. })));
-    let again = timer.new_timeout("t", SECOND, &()).unwrap();
+    let again = timer.new_timeout(t(), SECOND, &()).unwrap();
     drop(timer.cancel_by_id_async(again));
     assert_eq!(driver.advance(SECOND), 0, "the call takes effect without its future");
 }
@@ -61,9 +64,9 @@ fn a_future_addresses_a_timeout_by_its_id() {
 fn work_may_send_calls_of_its_timer() {
     let (ends, ended) = channel();
     thread::spawn(move || {
-        let (timer, mut driver) = DurableTimer::builder().topic("t", ok).build_manual(MemoryStore::new()).unwrap();
+        let (timer, mut driver) = DurableTimer::builder().topic(t(), ok).build_manual(MemoryStore::new()).unwrap();
         let handle = timer.clone();
-        let call = timer.with_connection(move |_: &mut ()| Ok(handle.new_timeout_async("t", SECOND, &()))).unwrap();
+        let call = timer.with_connection(move |_: &mut ()| Ok(handle.new_timeout_async(t(), SECOND, &()))).unwrap();
         call.now_or_never().expect("the next turn has executed it").unwrap();
         ends.send(driver.advance(SECOND)).unwrap();
     });
@@ -79,14 +82,14 @@ fn work_of_an_attempt_may_send_calls_of_its_timer() {
         let (timer, sender) = (own.lock().unwrap().take(), sender.clone());
         due.complete_in(move |_: &mut ()| {
             // The handle of the first attempt is dropped here, too.
-            let call = timer.map(|timer| timer.new_timeout_async("t", SECOND, &()));
+            let call = timer.map(|timer| timer.new_timeout_async(t(), SECOND, &()));
             Ok(sender.send(call).map_err(|_| "no test")?)
         })?;
         Ok(())
     };
-    let (timer, mut driver) = DurableTimer::builder().topic("t", handler).build_manual(MemoryStore::new()).unwrap();
+    let (timer, mut driver) = DurableTimer::builder().topic(t(), handler).build_manual(MemoryStore::new()).unwrap();
     *slot.lock().unwrap() = Some(timer.clone());
-    timer.new_timeout("t", SECOND, &()).unwrap();
+    timer.new_timeout(t(), SECOND, &()).unwrap();
     assert_eq!(driver.advance(SECOND), 1);
     let call = calls.try_recv().unwrap().unwrap();
     call.now_or_never().expect("the next turn has executed it").unwrap();
@@ -106,8 +109,8 @@ fn work_may_drop_the_last_handle() {
         Ok(())
     };
     let store = MemoryStore::new();
-    let (timer, mut driver) = DurableTimer::builder().topic("t", handler).build_manual(store.clone()).unwrap();
-    timer.new_timeout("t", SECOND, &()).unwrap();
+    let (timer, mut driver) = DurableTimer::builder().topic(t(), handler).build_manual(store.clone()).unwrap();
+    timer.new_timeout(t(), SECOND, &()).unwrap();
     *slot.lock().unwrap() = Some(timer);
     assert_eq!(driver.advance(SECOND), 1);
     assert_eq!(timer_durable::Store::counts(&mut store.clone()).unwrap().pending, 0, "D2");
@@ -117,14 +120,14 @@ fn work_may_drop_the_last_handle() {
 fn a_delay_does_not_count_the_time_of_earlier_work() {
     let store = MemoryStore::new();
     let ok = |_: &Due<()>| Ok(());
-    let (timer, mut driver) = DurableTimer::builder().topic("t", ok).build_manual(store.clone()).unwrap();
+    let (timer, mut driver) = DurableTimer::builder().topic(t(), ok).build_manual(store.clone()).unwrap();
     let (clock, handle) = (store.clone(), timer.clone());
     let ten = Duration::from_secs(10);
     let call = timer
         .with_connection(move |_: &mut ()| {
             // The work takes ten seconds. At its end, another caller schedules.
             clock.advance_clock(ten);
-            Ok(handle.new_timeout_async("t", ten, &()))
+            Ok(handle.new_timeout_async(t(), ten, &()))
         })
         .unwrap();
     assert_eq!(driver.run_due(), 0, "it was scheduled just now, for ten seconds later");

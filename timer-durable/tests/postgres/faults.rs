@@ -12,6 +12,7 @@ use timer_durable::transaction::{Insert, Operation};
 use timer_durable::{ConnectError, Due, DurableTimer, PostgresStore, StoreError};
 
 use super::postgres_server::{Server, Shutdown};
+use super::t;
 use super::{Database, LEASE};
 
 fn refused(url: &str) -> ConnectError {
@@ -215,15 +216,15 @@ fn a_stop_keeps_its_limit_while_the_server_hangs() {
     let Some(database) = Database::create() else { return };
     // With the lease of 15 s, a statement may take 7.5 s.
     let store = PostgresStore::connect(&database.url()).unwrap();
-    let timer = DurableTimer::builder().topic("t", |_: &Due<String>| Ok(())).open(store).unwrap();
+    let timer = DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).unwrap();
     timer.counts().unwrap();
     database.server.signal("-STOP", &database.name);
-    let call = timer.new_timeout_async("t", Duration::from_secs(60), &"a".to_owned());
+    let call = timer.new_timeout_async(t(), Duration::from_secs(60), &"a".to_owned());
     let begun = Instant::now();
     let report = timer.stop(Duration::from_millis(100)).unwrap();
     let took = begun.elapsed();
     database.server.signal("-CONT", &database.name);
-    assert!(!report.is_released && took < Duration::from_secs(3), "{report:?} after {took:?}");
+    assert!(!report.released && took < Duration::from_secs(3), "{report:?} after {took:?}");
     let _answered = futures::executor::block_on(call);
 }
 
@@ -271,19 +272,19 @@ fn a_stop_tells_that_the_shards_were_not_handed_back() {
     let Some(database) = Database::create() else { return };
     let open = || {
         let store = PostgresStore::connect(&database.url()).unwrap();
-        DurableTimer::builder().topic("t", |_: &Due<String>| Ok(())).open(store).unwrap()
+        DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).unwrap()
     };
-    assert!(open().stop(Duration::from_secs(30)).unwrap().is_released);
+    assert!(open().stop(Duration::from_secs(30)).unwrap().released);
     let timer = open();
     database.sql("drop function timer.leave");
-    assert!(!timer.stop(Duration::from_secs(30)).unwrap().is_released);
+    assert!(!timer.stop(Duration::from_secs(30)).unwrap().released);
 }
 
 #[test]
 fn an_impossible_topic_has_no_dead_letters() {
     let Some(database) = Database::create() else { return };
     let store = PostgresStore::connect(&database.url()).unwrap();
-    let timer = DurableTimer::builder().topic("t", |_: &Due<String>| Ok(())).open(store).unwrap();
+    let timer = DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).unwrap();
     assert_eq!(timer.dead_letters(Some("a\0"), None, 9).unwrap(), []);
 }
 

@@ -8,9 +8,13 @@ use std::time::Duration;
 
 use timer_durable::store::Store;
 use timer_durable::transaction::{Insert, Operation, Outcome, Target};
-use timer_durable::{Cancelled, Due, DurableTimer, Error, IfPending, PostgresStore, Retry, StoreError, TimeoutId};
+use timer_durable::{
+    CancelAnswer, Due, DurableTimer, Error, IfPending, PostgresStore, Retry, ScheduleAnswer, StoreError, TimeoutId,
+    Topic,
+};
 
 use super::pooler::Pooler;
+use super::t;
 use super::{Database, LEASE};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -52,14 +56,14 @@ fn open(url: &str) -> (DurableTimer, mpsc::Receiver<String>) {
     let record =
         move |due: &Due<String>| sender.send(format!("{} {}", due.payload(), due.attempt())).map_err(Retry::new);
     let store = PostgresStore::connect(url).unwrap().lease(LEASE);
-    (DurableTimer::builder().topic("t", record).open(store).unwrap(), fired)
+    (DurableTimer::builder().topic(t(), record).open(store).unwrap(), fired)
 }
 
 /// Schedules timeouts and waits for each, which takes longer than a lease.
 fn others_go_on(timer: &DurableTimer, fired: &mpsc::Receiver<String>) {
     let begun = std::time::Instant::now();
     for n in 0.. {
-        timer.new_timeout("t", Duration::ZERO, &format!("other{n}")).unwrap();
+        timer.new_timeout(t(), Duration::ZERO, &format!("other{n}")).unwrap();
         assert_eq!(fired.recv_timeout(PATIENCE).unwrap(), format!("other{n} 1"));
         if begun.elapsed() > 2 * LEASE {
             break;
@@ -83,7 +87,7 @@ pub(super) fn lock_a_row(database: &Database, url: &str, end: &str) {
     assert_eq!(session.ask("select 1"), "1", "connected, so that the lock comes before the timeout is due");
     // On a busy machine the timeout may run before the lock.
     let mut lock = || {
-        timer.new_timeout_keyed("t", "17", SOON, &"17".to_owned(), IfPending::Keep).unwrap();
+        timer.new_timeout_keyed(t(), "17", SOON, &"17".to_owned(), IfPending::Keep).unwrap();
         session.ask("savepoint lock; select timer.cancel('t', '17')") == "cancelled" || {
             session.ask("rollback to lock; select 1");
             assert_eq!(fired.recv_timeout(PATIENCE).unwrap(), "17 1");
@@ -92,11 +96,11 @@ pub(super) fn lock_a_row(database: &Database, url: &str, end: &str) {
     };
     assert!((0..10).any(|_| lock()));
     others_go_on(&timer, &fired);
-    let cancel = timer.cancel_async("t", "17");
+    let cancel = timer.cancel_async(t::<()>(), "17");
     others_go_on(&timer, &fired);
     session.end(end);
     let cancelled = futures::executor::block_on(cancel).unwrap();
-    let ran = if end == "commit" || cancelled == Cancelled::Cancelled { None } else { Some("17 1".to_owned()) };
+    let ran = if end == "commit" || cancelled == CancelAnswer::Cancelled { None } else { Some("17 1".to_owned()) };
     if ran.is_some() {
         assert_eq!(fired.recv_timeout(PATIENCE).ok(), ran, "the timeout runs when its lock has ended");
     }
@@ -109,14 +113,14 @@ pub(super) fn lock_a_row(database: &Database, url: &str, end: &str) {
 fn a_call_about_a_locked_row_fails_after_a_while() {
     let Some(database) = Database::create() else { return };
     let (timer, fired) = open(&database.url());
-    timer.new_timeout_keyed("t", "17", PATIENCE, &"17".to_owned(), IfPending::Keep).unwrap();
+    timer.new_timeout_keyed(t(), "17", PATIENCE, &"17".to_owned(), IfPending::Keep).unwrap();
     let mut session = Session::begin(&database);
     session.ask("select 1 from timer.timeout for update");
-    let error = timer.cancel("t", "17").unwrap_err();
+    let error = timer.cancel(t::<()>(), "17").unwrap_err();
     assert!(matches!(error, Error::Store(StoreError::Locked)), "{error}");
     others_go_on(&timer, &fired);
     session.end("rollback");
-    assert_eq!(timer.cancel("t", "17").unwrap(), Cancelled::Cancelled);
+    assert_eq!(timer.cancel(t::<()>(), "17").unwrap(), CancelAnswer::Cancelled);
 }
 
 #[test]
@@ -124,9 +128,9 @@ fn an_insert_whose_key_is_locked_waits_for_the_lock() {
     let Some(database) = Database::create() else { return };
     let (timer, fired) = open(&database.url());
     let keys: Vec<String> = (0..40).map(|n| n.to_string()).collect();
-    let schedule = |key: &String| timer.new_timeout_keyed_async("t", key, 2 * PATIENCE, key, IfPending::Replace);
+    let schedule = |key: &String| timer.new_timeout_keyed_async(t(), key, 2 * PATIENCE, key, IfPending::Replace);
     let first: Vec<_> = keys.iter().map(schedule).collect();
-    let first: Vec<TimeoutId> = first.into_iter().map(|call| futures::executor::block_on(call).unwrap()).collect();
+    let first: Vec<TimeoutId> = first.into_iter().map(|call| futures::executor::block_on(call).unwrap().id()).collect();
     let mut session = Session::begin(&database);
     session.ask("select key from timer.timeout where key = '17' for update");
     let mut calls: Vec<_> = keys.iter().map(schedule).collect();
@@ -135,7 +139,7 @@ fn an_insert_whose_key_is_locked_waits_for_the_lock() {
     others_go_on(&timer, &fired);
     session.end("rollback");
     let new = futures::executor::block_on(seventeenth).unwrap();
-    assert_ne!(new, first[17]);
+    assert!(matches!(new, ScheduleAnswer::Created(id) if id != first[17]), "{new:?}");
     assert_eq!(database.sql("select count(*) from timer.timeout where ended is null"), "40");
 }
 
@@ -143,7 +147,7 @@ fn an_insert_whose_key_is_locked_waits_for_the_lock() {
 fn an_insert_whose_key_stays_locked_fails_after_a_while() {
     let Some(database) = Database::create() else { return };
     let (timer, fired) = open(&database.url());
-    let schedule = |delay| timer.new_timeout_keyed("t", "17", delay, &"17".to_owned(), IfPending::Earlier);
+    let schedule = |delay| timer.new_timeout_keyed(t(), "17", delay, &"17".to_owned(), IfPending::Earlier);
     let holder = schedule(2 * PATIENCE).unwrap();
     let mut session = Session::begin(&database);
     session.ask("select 1 from timer.timeout for update");
@@ -163,15 +167,15 @@ fn a_locked_end_delays_its_timeout_only() {
     let (others, fired) = mpsc::channel();
     let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE);
     let timer = DurableTimer::builder()
-        .topic("held", move |due: &Due<String>| {
+        .topic(Topic::new("held"), move |due: &Due<String>| {
             sender.send(due.id())?;
             released.lock().unwrap().recv()?;
             Ok(())
         })
-        .topic("t", move |due: &Due<String>| Ok(others.send(format!("{} {}", due.payload(), due.attempt()))?))
+        .topic(t(), move |due: &Due<String>| Ok(others.send(format!("{} {}", due.payload(), due.attempt()))?))
         .open(store)
         .unwrap();
-    timer.new_timeout("held", Duration::ZERO, &"a".to_owned()).unwrap();
+    timer.new_timeout(Topic::new("held"), Duration::ZERO, &"a".to_owned()).unwrap();
     let id = ids.recv_timeout(PATIENCE).unwrap();
     let mut session = Session::begin(&database);
     assert_eq!(session.ask(&format!("select timer.complete('{id}', 1)")), "t");
@@ -189,14 +193,18 @@ fn a_key_that_another_transaction_inserts_delays_its_call_only() {
     let mut session = Session::begin(&database);
     session.ask("select length(timer.schedule('t', 'theirs'::text, '1 hour', '17')::text)");
     let keys: Vec<String> = (0..40).map(|n| n.to_string()).collect();
-    let schedule = |key: &String| timer.new_timeout_keyed_async("t", key, 2 * PATIENCE, key, IfPending::Keep);
+    let schedule = |key: &String| timer.new_timeout_keyed_async(t(), key, 2 * PATIENCE, key, IfPending::Keep);
     let mut calls: Vec<_> = keys.iter().map(schedule).collect();
     let seventeenth = calls.remove(17);
     calls.into_iter().for_each(|call| _ = futures::executor::block_on(call).unwrap());
     others_go_on(&timer, &fired);
     session.end("commit");
     let kept = futures::executor::block_on(seventeenth).unwrap();
-    assert_eq!(database.sql("select replace(id::text, '-', '') from timer.timeout where key = '17'"), kept.to_string());
+    assert_eq!(
+        database.sql("select replace(id::text, '-', '') from timer.timeout where key = '17'"),
+        kept.id().to_string()
+    );
+    assert!(matches!(kept, ScheduleAnswer::Kept(_)), "{kept:?}");
 }
 
 #[test]

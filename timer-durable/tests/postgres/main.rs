@@ -1,6 +1,7 @@
 //! The PostgreSQL store on a real server, which the tests start themselves.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failure of a test")]
 
+#[cfg(feature = "conformance")]
 mod conformance;
 mod faults;
 mod foreign;
@@ -150,4 +151,9 @@ impl Node {
             }
         }
     }
+}
+
+/// Returns the topic of most tests, whose payload is what the handler takes.
+const fn t<P>() -> timer_durable::Topic<P> {
+    timer_durable::Topic::new("t")
 }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use timer_durable::store::Store;
 use timer_durable::transaction::{Operation, Outcome};
 use timer_durable::{
-    Cancelled, Due, DurableTimer, IfPending, PostgresConnection, PostgresStore, ResetAnswer, Retry, StoreError,
+    CancelAnswer, Due, DurableTimer, IfPending, PostgresConnection, PostgresStore, ResetAnswer, Retry, StoreError,
+    Topic,
 };
 
 use super::locks::{self, Session};
@@ -110,17 +111,17 @@ fn timers_share_the_sessions_of_a_pooler() {
         };
         let store = PostgresStore::connect(&pooler.url()).unwrap().lease(LEASE * 5);
         assert!(is_pooled(&store));
-        DurableTimer::builder().topic("topic", topic).topic("order", order).open(store).unwrap()
+        DurableTimer::builder().topic(Topic::new("topic"), topic).topic(Topic::new("order"), order).open(store).unwrap()
     });
     let (soon, hour) = (Duration::from_millis(20), Duration::from_secs(3600));
     let schedule = |timer: &DurableTimer, name: &str| {
         for n in 0..25 {
             let key = format!("{name}-{n}");
-            let topic = if n % 5 == 0 { "order" } else { "topic" };
+            let topic = Topic::new(if n % 5 == 0 { "order" } else { "topic" });
             let delay = if n % 5 < 3 { soon } else { hour };
             timer.new_timeout_keyed(topic, &key, delay, &key, IfPending::Keep).unwrap();
             match n % 5 {
-                3 => assert_eq!(timer.cancel(topic, &key).unwrap(), Cancelled::Cancelled),
+                3 => assert_eq!(timer.cancel(topic, &key).unwrap(), CancelAnswer::Cancelled),
                 4 => assert_eq!(timer.reset(topic, &key, soon).unwrap(), ResetAnswer::Reset),
                 _ => {}
             }
@@ -219,8 +220,8 @@ fn work_of_the_user_waits_for_locks() {
         };
         // A statement may take half of the lease.
         let store = PostgresStore::connect(&url).unwrap().lease(LEASE * 20);
-        let timer = DurableTimer::builder().topic("order", close).open(store).unwrap();
-        timer.new_timeout("order", Duration::ZERO, &"17".to_owned()).unwrap();
+        let timer = DurableTimer::builder().topic(Topic::new("order"), close).open(store).unwrap();
+        timer.new_timeout(Topic::new("order"), Duration::ZERO, &"17".to_owned()).unwrap();
         let id = begun.recv_timeout(PATIENCE).unwrap();
         let mut session = Session::begin(&database);
         assert_eq!(session.ask(&format!("select timer.cancel('{id}'::uuid)")), "running");

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use timer_durable::{Due, DurableTimer, IfPending, PostgresStore, Retry};
+use timer_durable::{Due, DurableTimer, IfPending, PostgresStore, Retry, Topic};
 
 use super::{Database, LEASE};
 
@@ -17,7 +17,7 @@ fn open(database: &Database) -> (DurableTimer, mpsc::Receiver<String>) {
     let (sender, fired) = mpsc::channel();
     let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
     let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE);
-    (DurableTimer::builder().topic("topic", record).open(store).unwrap(), fired)
+    (DurableTimer::builder().topic(Topic::new("topic"), record).open(store).unwrap(), fired)
 }
 
 /// Refuses changes of rows whose key begins with `bad`.
@@ -41,7 +41,8 @@ fn a_refused_row_fails_its_call_only() {
         let names = ["good", "bad", "good", "good", "bad"];
         let keys: Vec<String> = (0..100).map(|n| format!("{}{n}", names[n % 5])).collect();
         let soon = Duration::from_millis(1);
-        let schedule = |key: &String| timer.new_timeout_keyed_async("topic", key, soon, key, IfPending::Keep);
+        let schedule =
+            |key: &String| timer.new_timeout_keyed_async(Topic::new("topic"), key, soon, key, IfPending::Keep);
         let calls: Vec<_> = keys.iter().map(schedule).collect();
         for (key, call) in keys.iter().zip(calls) {
             match futures::executor::block_on(call) {
@@ -65,7 +66,9 @@ fn a_refused_begin_or_end_delays_its_timeout_only() {
         let (timer, fired) = open(&database);
         refuse(&database, change, code);
         let schedule = |key: &str| {
-            timer.new_timeout_keyed("topic", key, Duration::ZERO, &key.to_owned(), IfPending::Keep).unwrap();
+            timer
+                .new_timeout_keyed(Topic::new("topic"), key, Duration::ZERO, &key.to_owned(), IfPending::Keep)
+                .unwrap();
         };
         schedule("bad");
         if change == "delete" {

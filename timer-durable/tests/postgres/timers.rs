@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use timer_durable::store::Store;
 use timer_durable::{
-    Cancelled, Due, DurableTimer, DurableTimerBuilder, Error, IfPending, PostgresConnection, PostgresStore,
-    ResetAnswer, Retry, StoreError, Topic,
+    CancelAnswer, Due, DurableTimer, DurableTimerBuilder, Error, IfPending, PostgresConnection, PostgresStore,
+    ResetAnswer, Retry, ScheduleAnswer, StoreError, Topic,
 };
 use timer_executor::Task;
 
+use super::t;
 use super::{Database, LEASE};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -27,7 +28,7 @@ fn two_timers_run_each_timeout_once() {
         let sender = sender.clone();
         let record =
             move |due: &Due<String>| sender.send((due.payload().clone(), due.attempt(), node)).map_err(Retry::new);
-        open(&database, DurableTimer::builder().topic("topic", record))
+        open(&database, DurableTimer::builder().topic(Topic::new("topic"), record))
     });
     // Each timeout goes into a shard of its caller.
     let begun = Instant::now();
@@ -36,7 +37,7 @@ fn two_timers_run_each_timeout_once() {
         std::thread::park_timeout(Duration::from_millis(5));
     }
     for n in 0..200 {
-        timers[n % 2].new_timeout("topic", Duration::from_millis(n as u64 * 5), &n.to_string()).unwrap();
+        timers[n % 2].new_timeout(Topic::new("topic"), Duration::from_millis(n as u64 * 5), &n.to_string()).unwrap();
     }
     let (mut seen, mut runs) = (Vec::new(), [0, 0]);
     for _ in 0..200 {
@@ -64,7 +65,7 @@ fn a_server_clock_that_jumps_loses_nothing() {
             let sender = sender.clone();
             let record =
                 move |due: &Due<String>| sender.send((due.payload().clone(), due.attempt())).map_err(Retry::new);
-            open(&database, DurableTimer::builder().topic("topic", record))
+            open(&database, DurableTimer::builder().topic(Topic::new("topic"), record))
         })
         .collect();
     database.sql(
@@ -74,7 +75,7 @@ fn a_server_clock_that_jumps_loses_nothing() {
     );
     let schedule = |prefix: &str, delay: Duration| {
         for n in 0..20 {
-            timers[n % 2].new_timeout("topic", delay, &format!("{prefix}{n}")).unwrap();
+            timers[n % 2].new_timeout(Topic::new("topic"), delay, &format!("{prefix}{n}")).unwrap();
         }
     };
     let mut seen = Vec::new();
@@ -113,14 +114,14 @@ fn a_server_clock_that_jumps_loses_nothing() {
 #[test]
 fn calls_reach_timeouts_of_the_other_node() {
     let Some(database) = Database::create() else { return };
-    let topic = || DurableTimer::builder().topic("topic", |_: &Due<String>| Ok(()));
+    let topic = || DurableTimer::builder().topic(Topic::new("topic"), |_: &Due<String>| Ok(()));
     let (first, second) = (open(&database, topic()), open(&database, topic()));
     let hour = Duration::from_secs(3600);
-    let id = first.new_timeout_keyed("topic", "key", hour, &String::new(), IfPending::Keep).unwrap();
-    let kept = second.new_timeout_keyed("topic", "key", hour, &String::new(), IfPending::Keep).unwrap();
+    let id = first.new_timeout_keyed(Topic::new("topic"), "key", hour, &String::new(), IfPending::Keep).unwrap();
+    let kept = second.new_timeout_keyed(Topic::new("topic"), "key", hour, &String::new(), IfPending::Keep).unwrap();
     assert_eq!(id, kept);
-    assert_eq!(second.cancel("topic", "key").unwrap(), Cancelled::Cancelled);
-    assert_eq!(first.cancel("topic", "key").unwrap(), Cancelled::Unknown);
+    assert_eq!(second.cancel(Topic::<()>::new("topic"), "key").unwrap(), CancelAnswer::Cancelled);
+    assert_eq!(first.cancel(Topic::<()>::new("topic"), "key").unwrap(), CancelAnswer::Unknown);
 }
 
 #[test]
@@ -135,9 +136,9 @@ fn an_order_and_its_timeout_end_together() {
         })?;
         sender.send(due.attempt()).map_err(Retry::new)
     };
-    let timer = open(&database, DurableTimer::builder().topic("order.close", close));
+    let timer = open(&database, DurableTimer::builder().topic(Topic::new("order.close"), close));
     database.sql("create table orders(number text primary key)");
-    timer.new_timeout("order.close", Duration::ZERO, &"17".to_owned()).unwrap();
+    timer.new_timeout(Topic::new("order.close"), Duration::ZERO, &"17".to_owned()).unwrap();
     assert_eq!(ended.recv_timeout(PATIENCE), Ok(1));
     assert_eq!(database.sql("select number from orders"), "17");
     assert_eq!(timer.counts().unwrap().pending, 0);
@@ -154,7 +155,7 @@ fn transact(
 #[test]
 fn a_swallowed_error_is_no_commit() {
     let Some(database) = Database::create() else { return };
-    let timer = open(&database, DurableTimer::builder().topic("topic", |_: &Due<String>| Ok(())));
+    let timer = open(&database, DurableTimer::builder().topic(Topic::new("topic"), |_: &Due<String>| Ok(())));
     database.sql("create table orders(number text primary key)");
     let swallow = |connection: &mut PostgresConnection| {
         connection.execute("insert into orders values ('17')", &[])?;
@@ -174,22 +175,22 @@ fn a_swallowed_error_is_no_commit() {
 #[test]
 fn a_role_of_the_users_work_ends_with_it() {
     let Some(database) = Database::create() else { return };
-    let timer = open(&database, DurableTimer::builder().topic("topic", |_: &Due<String>| Ok(())));
+    let timer = open(&database, DurableTimer::builder().topic(Topic::new("topic"), |_: &Due<String>| Ok(())));
     for sql in ["set role pg_monitor", "set session authorization pg_monitor"] {
         let work = move |connection: &mut PostgresConnection| Ok(connection.batch_execute(sql)?);
         timer.with_connection(work).unwrap();
-        timer.new_timeout("topic", LEASE * 10, &String::new()).unwrap();
+        timer.new_timeout(Topic::new("topic"), LEASE * 10, &String::new()).unwrap();
     }
 }
 
 #[test]
 fn work_that_ends_its_transaction_is_in_doubt() {
     let Some(database) = Database::create() else { return };
-    let timer = open(&database, DurableTimer::builder().topic("topic", |_: &Due<String>| Ok(())));
+    let timer = open(&database, DurableTimer::builder().topic(Topic::new("topic"), |_: &Due<String>| Ok(())));
     let error = transact(&timer, |connection| connection.batch_execute("rollback")).unwrap_err();
     assert!(matches!(&error, Error::OutcomeUnknown { why, .. } if why.contains("25P01")), "{error}");
     let begun = Instant::now();
-    while timer.new_timeout("topic", Duration::ZERO, &String::new()).is_err() {
+    while timer.new_timeout(Topic::new("topic"), Duration::ZERO, &String::new()).is_err() {
         assert!(begun.elapsed() < PATIENCE, "the timer joins again");
     }
 }
@@ -199,20 +200,20 @@ fn a_timer_is_opened_inside_a_runtime() {
     let Some(database) = Database::create() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let timer = open(&database, DurableTimer::builder().topic("topic", |_: &Due<String>| Ok(())));
-        timer.new_timeout_async("topic", Duration::ZERO, &String::new()).await.unwrap();
+        let timer = open(&database, DurableTimer::builder().topic(Topic::new("topic"), |_: &Due<String>| Ok(())));
+        timer.new_timeout_async(Topic::new("topic"), Duration::ZERO, &String::new()).await.unwrap();
     });
 }
 
 #[test]
 fn a_nul_character_harms_nobody() {
     let Some(database) = Database::create() else { return };
-    let fail = |_: &Due<String>| Err(Retry::bury("bad\0reason"));
-    let timer = open(&database, DurableTimer::builder().topic("topic", fail));
+    let fail = |_: &Due<String>| Err(Retry::dead("bad\0reason"));
+    let timer = open(&database, DurableTimer::builder().topic(Topic::new("topic"), fail));
     let text = String::new();
-    let keyed = |key| timer.new_timeout_keyed("topic", key, Duration::ZERO, &text, IfPending::Keep);
+    let keyed = |key| timer.new_timeout_keyed(Topic::new("topic"), key, Duration::ZERO, &text, IfPending::Keep);
     assert_eq!(keyed("a\0b").unwrap_err().to_string(), "a key with a NUL character was given; none is allowed");
-    assert_eq!(timer.cancel("topic", "a\0b").unwrap(), Cancelled::Unknown);
+    assert_eq!(timer.cancel(Topic::<()>::new("topic"), "a\0b").unwrap(), CancelAnswer::Unknown);
     keyed("good").unwrap();
     let begun = Instant::now();
     while timer.counts().unwrap().dead == 0 {
@@ -229,8 +230,8 @@ fn old_timeouts_do_not_hold_up_new_ones() {
     node.0.leave().unwrap();
     let (sender, ran) = mpsc::channel();
     let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
-    let timer = open(&database, DurableTimer::builder().overdue_rate(1).topic("topic", record));
-    timer.new_timeout("topic", Duration::ZERO, &"new".to_owned()).unwrap();
+    let timer = open(&database, DurableTimer::builder().overdue_rate(1).topic(Topic::new("topic"), record));
+    timer.new_timeout(Topic::new("topic"), Duration::ZERO, &"new".to_owned()).unwrap();
     while ran.recv_timeout(PATIENCE).unwrap() != "new" {}
     assert!(timer.stats().begun < 50, "one of the old ones begins each second");
     assert!(timer.counts().unwrap().pending > 0, "the old ones keep their rate");
@@ -241,9 +242,9 @@ fn memory_holds_the_capacity_and_the_server_the_rest() {
     let Some(database) = Database::create() else { return };
     let (sender, ran) = mpsc::channel();
     let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
-    let timer = open(&database, DurableTimer::builder().capacity(16).topic("topic", record));
+    let timer = open(&database, DurableTimer::builder().capacity(16).topic(Topic::new("topic"), record));
     for n in (0..100_u64).rev() {
-        timer.new_timeout("topic", Duration::from_millis(500 + n), &n.to_string()).unwrap();
+        timer.new_timeout(Topic::new("topic"), Duration::from_millis(500 + n), &n.to_string()).unwrap();
         assert!(timer.stats().in_memory <= 16);
     }
     let mut all: Vec<u64> = (0..100).map(|_| ran.recv_timeout(PATIENCE).unwrap().parse().unwrap()).collect();
@@ -262,7 +263,7 @@ fn a_handler_that_panics_is_buried() {
     };
     let timer = open(&database, DurableTimer::builder().topic(topic, handler));
     for payload in ["bad", "good"] {
-        timer.new_timeout("topic", Duration::ZERO, &payload.to_owned()).unwrap();
+        timer.new_timeout(Topic::new("topic"), Duration::ZERO, &payload.to_owned()).unwrap();
     }
     assert_eq!(ran.recv_timeout(PATIENCE).as_deref(), Ok("good"));
     let begun = Instant::now();
@@ -276,9 +277,9 @@ fn a_handler_that_panics_is_buried() {
 #[test]
 fn pending_is_never_less_than_in_memory() {
     let Some(database) = Database::create() else { return };
-    let timer = open(&database, DurableTimer::builder().topic("topic", |_: &Due<String>| Ok(())));
+    let timer = open(&database, DurableTimer::builder().topic(Topic::new("topic"), |_: &Due<String>| Ok(())));
     for _ in 0..3 {
-        timer.new_timeout("topic", Duration::from_secs(600), &String::new()).unwrap();
+        timer.new_timeout(Topic::new("topic"), Duration::from_secs(600), &String::new()).unwrap();
     }
     // The store counts again after a minute only.
     let begun = Instant::now();
@@ -315,7 +316,7 @@ impl ScriptedTimer {
             });
         };
         let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE * 10);
-        let timer = DurableTimer::builder().executor(executor).topic("t", asks).open(store).unwrap();
+        let timer = DurableTimer::builder().executor(executor).topic(t(), asks).open(store).unwrap();
         Self { timer, begun, outcome, ended }
     }
 
@@ -349,12 +350,12 @@ impl ScriptedTimer {
 fn a_reset_beside_a_retry_of_its_timeout_is_kept() {
     let Some(database) = Database::create() else { return };
     let scripted = ScriptedTimer::open(&database);
-    scripted.timer.new_timeout_keyed("t", "k", Duration::ZERO, &(), IfPending::Keep).unwrap();
+    scripted.timer.new_timeout_keyed(t(), "k", Duration::ZERO, &(), IfPending::Keep).unwrap();
     assert_eq!(scripted.shared_commits(1), 0);
     let reset = scripted.in_one_batch(|| {
         scripted.outcome.send(Err(Retry::after(Duration::from_secs(3_600), "later"))).unwrap();
         scripted.ended.recv_timeout(PATIENCE).unwrap();
-        scripted.timer.reset_async("t", "k", Duration::from_millis(100))
+        scripted.timer.reset_async(t::<()>(), "k", Duration::from_millis(100))
     });
     // The reset finds an attempt that runs, so the store executes it again after the retry.
     assert_eq!(futures::executor::block_on(reset).unwrap(), ResetAnswer::Reset);
@@ -367,14 +368,14 @@ fn an_earlier_insert_beside_a_reset_by_id_is_kept() {
     let Some(database) = Database::create() else { return };
     let scripted = ScriptedTimer::open(&database);
     let day = Duration::from_secs(86_400);
-    let id = scripted.timer.new_timeout_keyed("t", "k", day, &(), IfPending::Keep).unwrap();
+    let id = scripted.timer.new_timeout_keyed(t(), "k", day, &(), IfPending::Keep).unwrap().id();
     let (insert, reset) = scripted.in_one_batch(|| {
         let soon = Duration::from_millis(100);
-        let insert = scripted.timer.new_timeout_keyed_async("t", "k", soon, &(), IfPending::Earlier);
+        let insert = scripted.timer.new_timeout_keyed_async(t(), "k", soon, &(), IfPending::Earlier);
         (insert, scripted.timer.reset_by_id_async(id, day / 2))
     });
     // The store executes inserts that meet another row last.
-    assert_eq!(futures::executor::block_on(insert).unwrap(), id);
+    assert_eq!(futures::executor::block_on(insert).unwrap(), ScheduleAnswer::Moved(id));
     assert_eq!(futures::executor::block_on(reset).unwrap(), ResetAnswer::Reset);
     assert_eq!(scripted.shared_commits(1), 1, "the insert and the reset");
     scripted.outcome.send(Ok(())).unwrap();
@@ -383,7 +384,7 @@ fn an_earlier_insert_beside_a_reset_by_id_is_kept() {
 #[test]
 fn a_renewal_that_fails_is_repeated_after_a_pause() {
     let Some(database) = Database::create() else { return };
-    let timer = open(&database, DurableTimer::builder().topic("topic", |_: &Due<String>| Ok(())));
+    let timer = open(&database, DurableTimer::builder().topic(Topic::new("topic"), |_: &Due<String>| Ok(())));
     database.sql(
         "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$;
          create trigger refuse before update on timer.node for each row execute function refuse()",

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
-use timer_durable::{Due, DurableTimer, ManualDurableDriver, MemoryStore};
+use timer_durable::{Due, DurableTimer, ManualDurableDriver, MemoryStore, Topic};
 
 const SCRAPER: &str = "scraper";
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -82,7 +82,7 @@ fn drop_in(scrape: fn(&DurableMetrics)) {
             while !is_over.load(Ordering::Relaxed) {
                 let asks = Asks { metrics: metrics.clone(), is_met: sender.clone() };
                 let handler = move |_: &Due<()>| Ok(_ = &asks);
-                let builder = DurableTimer::builder().topic("t", handler);
+                let builder = DurableTimer::builder().topic(Topic::new("t"), handler);
                 let (timer, _driver) = builder.build_manual(MemoryStore::new()).unwrap();
                 metrics.watch(&timer);
                 let before = scrapes.load(Ordering::Relaxed);

@@ -68,10 +68,10 @@ fn part(timer: &str, selector: &str) -> String {
 #[test]
 #[ignore = "needs Chromium: cargo xtask browser"]
 fn durable_timers_have_cards_on_the_live_page() {
-    let topic = Topic::new("close").attempts(1);
+    const CLOSE: Topic<String> = Topic::new("close").attempts(1);
     let close = |due: &Due<String>| if due.payload() == "bad" { Err(Retry::new("broken")) } else { Ok(()) };
     let (orders, mut driver) =
-        DurableTimer::builder().name("orders").topic(topic, close).build_manual(MemoryStore::new()).unwrap();
+        DurableTimer::builder().name("orders").topic(CLOSE, close).build_manual(MemoryStore::new()).unwrap();
     let shared = DurableTimer::builder().name("shared").open(Shared(MemoryStore::new())).unwrap();
     let durable = DurableMetrics::new();
     durable.watch(&orders);
@@ -80,8 +80,8 @@ fn durable_timers_have_cards_on_the_live_page() {
     let timer = timer_core::Timer::builder().name("orders").build().unwrap();
     let metrics = TimerMetrics::from_iter([&timer]);
     let server = metrics.serve_with(0, ServeOptions::new().durable(&durable)).unwrap();
-    orders.new_timeout("close", Duration::from_secs(3_600), &"later".to_owned()).unwrap();
-    orders.new_timeout("close", Duration::ZERO, &"bad".to_owned()).unwrap();
+    orders.new_timeout(CLOSE, Duration::from_secs(3_600), &"later".to_owned()).unwrap();
+    orders.new_timeout(CLOSE, Duration::ZERO, &"bad".to_owned()).unwrap();
     let Some(page) = Page::open(&format!("http://{}/", server.local_addr())) else {
         eprintln!("skipped: chromedriver is not installed (apt-get install chromium chromium-driver)");
         return;
@@ -90,7 +90,7 @@ fn durable_timers_have_cards_on_the_live_page() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             load.run(|| {
-                orders.new_timeout("close", Duration::from_millis(1), &"good".to_owned()).unwrap();
+                orders.new_timeout(CLOSE, Duration::from_millis(1), &"good".to_owned()).unwrap();
                 driver.advance(Duration::from_millis(3));
             });
         });

@@ -9,11 +9,11 @@ use std::ops::Range;
 use std::time::Duration;
 use timer_durable::store::{Counts, Membership, Micros, Position};
 use timer_durable::transaction::{Operation, Outcome};
-use timer_durable::{DeadLetter, Due, DurableTimer, MemoryStore, Store, StoreError, TimeoutId};
+use timer_durable::{DeadLetter, Due, DurableTimer, MemoryStore, Store, StoreError, TimeoutId, Topic};
 use timer_metrics::DurableMetrics;
 #[cfg(feature = "http")]
 use {
-    timer_durable::{BOUNDS, Retry, Topic},
+    timer_durable::{BOUNDS, Retry},
     timer_metrics::{ServeOptions, TimerMetrics},
 };
 
@@ -79,16 +79,17 @@ impl Store for Shared {
 
 #[test]
 fn a_scrape_has_the_counts_of_each_durable_timer() {
-    let builder = DurableTimer::builder().name("orders").topic("close", |_: &Due<()>| Ok(()));
+    const CLOSE: Topic<()> = Topic::new("close");
+    let builder = DurableTimer::builder().name("orders").topic(CLOSE, |_: &Due<()>| Ok(()));
     let (timer, mut driver) = builder.build_manual(MemoryStore::new()).unwrap();
     let twin = DurableTimer::builder().name("orders").open(Shared(MemoryStore::new())).unwrap();
     let metrics = DurableMetrics::new();
     metrics.watch(&timer);
     metrics.watch(&twin);
     for _ in 0..3 {
-        timer.new_timeout("close", Duration::from_secs(1), &()).unwrap();
+        timer.new_timeout(CLOSE, Duration::from_secs(1), &()).unwrap();
     }
-    timer.new_timeout("close", Duration::from_secs(9), &()).unwrap();
+    timer.new_timeout(CLOSE, Duration::from_secs(9), &()).unwrap();
     driver.advance(Duration::from_secs(2));
     let text = text(&metrics);
     parse(&text, Format::OpenMetrics).unwrap();
@@ -122,8 +123,9 @@ fn a_scrape_has_the_counts_of_each_durable_timer() {
 fn figures_of_durable_timers_are_exact() {
     use serde_json::{Value, json};
 
+    const CLOSE: Topic<String> = Topic::new("close").attempts(1);
     let handle = |due: &Due<String>| if due.payload() == "bad" { Err(Retry::new("broken")) } else { Ok(()) };
-    let builder = DurableTimer::builder().name("<b>orders").topic(Topic::new("close").attempts(1), handle);
+    let builder = DurableTimer::builder().name("<b>orders").topic(CLOSE, handle);
     let (timer, mut driver) = builder.build_manual(MemoryStore::new()).unwrap();
     let twin = DurableTimer::builder().name("twin").open(Shared(MemoryStore::new())).unwrap();
     let metrics = DurableMetrics::new();
@@ -132,9 +134,9 @@ fn figures_of_durable_timers_are_exact() {
     let options = ServeOptions::new().prefix("shop").durable(&metrics);
     let server = TimerMetrics::new().serve_with(0, options).unwrap();
     for payload in ["bad", "a", "b", "c"] {
-        timer.new_timeout("close", Duration::from_secs(1), &payload.to_owned()).unwrap();
+        timer.new_timeout(CLOSE, Duration::from_secs(1), payload).unwrap();
     }
-    timer.new_timeout("close", Duration::from_secs(60), &"d".to_owned()).unwrap();
+    timer.new_timeout(CLOSE, Duration::from_secs(60), "d").unwrap();
     driver.advance(Duration::from_secs(2));
     let text = crate::http::ask(server.local_addr(), "GET", "/metrics", "").body;
     assert!(text.contains("shop_durable_timeouts_pending{timer=\"<b>orders\"} 1\n"), "{text}");

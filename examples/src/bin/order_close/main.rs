@@ -21,7 +21,7 @@ use examples::cli::{self, Args, Checks, Stop};
 use examples::durable::{LEASE, StoreName};
 use indicatif::{ProgressBar, ProgressStyle};
 use orders::Orders;
-use timer_durable::{CompleteError, Due, DurableTimer, IfPending, Retry};
+use timer_durable::{CompleteError, Due, DurableTimer, IfPending, Retry, Topic};
 use timer_metrics::{DurableMetrics, ListenAddr, ServeOptions, TimerMetrics};
 
 const USAGE: &str = "\
@@ -41,8 +41,8 @@ Usage: order_close [OPTIONS]
 ";
 
 const HALF_AN_HOUR: Duration = Duration::from_secs(1800);
-const CLOSE: &str = "order.close";
-const PAY: &str = "order.pay";
+const CLOSE: Topic<String> = Topic::new("order.close");
+const PAY: Topic<String> = Topic::new("order.pay");
 
 /// The states of an order.
 const PAID: &str = "paid";

@@ -27,7 +27,7 @@ use std::time::Duration;
 use announcing::Announcing;
 use examples::cli::{self, Args, Checks, Stop};
 use examples::durable::{LEASE, StoreName};
-use timer_durable::{Cancelled, Due, DurableTimer, IfPending, ResetAnswer, Topic};
+use timer_durable::{CancelAnswer, Due, DurableTimer, IfPending, ResetAnswer, Topic};
 use timer_executor::ThreadPoolExecutor;
 use tokio::runtime::Runtime;
 
@@ -45,7 +45,8 @@ Usage: timeouts --store STORE [OPTIONS]
   -h, --help         print this
 ";
 
-const TOPIC: &str = "timeouts";
+/// The process may be killed many times in a row, which is no fault of its handlers.
+const TOPIC: Topic<String> = Topic::new("timeouts").attempts(u32::MAX);
 
 /// The number of handlers that can take their time at once.
 const THREADS: usize = 16;
@@ -86,8 +87,7 @@ fn run(Options { store, node, lease, handler }: Options) -> Result<Checks, Box<d
     let timer = DurableTimer::builder()
         .name(node.as_deref().unwrap_or("timeouts"))
         .executor(ThreadPoolExecutor::new(THREADS))
-        // The process may be killed many times in a row, which is no fault of its handlers.
-        .topic(Topic::new(TOPIC).attempts(u32::MAX), move |due: &Due<String>| {
+        .topic(TOPIC, move |due: &Due<String>| {
             let key = due.key().unwrap_or_default();
             let lag = begun.lag(due.id()).unwrap_or_default();
             // Before the handler returns, so that no end is durable whose begin was not printed.
@@ -151,8 +151,8 @@ fn answer(runtime: &Runtime, timer: &DurableTimer, lines: &Sender<String>, line:
             let call = timer.cancel_async(TOPIC, &key);
             runtime.spawn(async move {
                 _ = lines.send(match call.await {
-                    Ok(Cancelled::Cancelled) => format!("cancelled {key}"),
-                    Ok(Cancelled::Running) => format!("running {key}"),
+                    Ok(CancelAnswer::Cancelled) => format!("cancelled {key}"),
+                    Ok(CancelAnswer::Running) => format!("running {key}"),
                     Ok(_) => format!("unknown {key}"),
                     Err(error) => failed(&key, &error),
                 });

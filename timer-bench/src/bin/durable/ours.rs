@@ -2,10 +2,10 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 use timer_bench::durable::{Micros, OnRun, Subject, payload};
-use timer_durable::{Due, DurableTimer, Store, TimeoutId};
+use timer_durable::{Due, DurableTimer, Store, TimeoutId, Topic};
 
 /// The topic of all timeouts.
-pub(crate) const TOPIC: &str = "bench";
+pub(crate) const TOPIC: Topic<Vec<u8>> = Topic::new("bench");
 
 /// A timer with its defaults.
 pub(crate) struct Ours(pub(crate) DurableTimer);

@@ -62,7 +62,7 @@ pub(crate) fn fill(store: &StoreName, settings: &Settings, print: impl Fn(Row)) 
 pub(crate) fn write_overdue(store: &StoreName) -> Result<(), String> {
     let mut store = store.open()?;
     store.rejoin().map_err(|error| error.to_string())?;
-    let mut insert = Insert::new(TimeoutId::new(), now(), TOPIC);
+    let mut insert = Insert::new(TimeoutId::new(), now(), TOPIC.name());
     insert.payload = payload();
     store.write(&[Operation::Insert(insert)]).map_err(|error| error.to_string())?;
     std::process::abort()

@@ -134,7 +134,7 @@ impl<S: Store> Keeper<S> {
         if attempt - forgiven > rules.attempts {
             // The last attempt has reported no end, because its process died.
             let reason = format!("no end after {} attempts", rules.attempts);
-            self.unwritten.push(end(AttemptResult::Failed(Retry::bury(reason))));
+            self.unwritten.push(end(AttemptResult::Failed(Retry::dead(reason))));
             return None;
         }
         let report = Report::new(&keeper, self.term.clone(), id, attempt);

@@ -36,15 +36,15 @@ impl<S: Store> Keeper<S> {
             }
             AttemptResult::NotStarted => Operation::Retry { id, attempt, due: now, forgive: true },
             AttemptResult::Failed(failure) => {
-                let topic = self.settings.topics.get(&running.topic).map(|(topic, _)| topic);
+                let rules = self.settings.topics.get(&running.topic).map(|(rules, _)| rules);
                 let tries = attempt - running.forgiven;
-                let is_last = topic.is_some_and(|topic| tries >= topic.attempts);
-                if failure.how == How::Bury || is_last {
+                let is_last = rules.is_some_and(|rules| tries >= rules.attempts);
+                if failure.how == How::Dead || is_last {
                     Operation::Bury { id, attempt, reason: failure.reason.clone() }
                 } else {
                     let delay = match failure.how {
                         How::After(delay) => delay,
-                        _ => topic.map_or(Duration::from_secs(1), |topic| topic.delay_after(tries)),
+                        _ => rules.map_or(Duration::from_secs(1), |rules| rules.delay_after(tries)),
                     };
                     Operation::Retry { id, attempt, due: now.saturating_add(micros(delay)), forgive: false }
                 }

@@ -42,10 +42,10 @@ use super::pace::Pace;
 use super::term::{Progress, Term};
 use crate::TimeoutId;
 use crate::message::{AttemptEnd, Message};
-use crate::shutdown::{Shutdown, StopReport};
+use crate::shutdown::{DurableStopReport, Shutdown};
 use crate::stats::Figures;
 use crate::store::{Micros, Store, StoreError};
-use crate::topic::Topic;
+use crate::topic::Rules;
 use aside::WaitingBatch;
 use crossbeam_channel::{Receiver, Sender};
 use memory::heads;
@@ -72,7 +72,7 @@ pub(crate) struct Settings {
     pub(crate) overdue_rate: Option<u32>,
     /// The longest pause after a failure of the store. Zero on virtual time.
     pub(crate) max_pause: Duration,
-    pub(crate) topics: HashMap<Arc<str>, (Topic, Handler)>,
+    pub(crate) topics: HashMap<Arc<str>, (Rules, Handler)>,
     pub(crate) executor: Arc<dyn TaskExecutor>,
     pub(crate) settle: Option<Settle>,
 }
@@ -99,7 +99,7 @@ struct Running {
 
 struct Stopping {
     until: Option<Instant>,
-    replies: Vec<oneshot::Sender<StopReport>>,
+    replies: Vec<oneshot::Sender<DurableStopReport>>,
 }
 
 /// The state of the keeper. Its fields are dropped in their order, the store before the inbox.

@@ -5,7 +5,7 @@
 
 use super::{Flow, Keeper, Running, Stopping};
 use crate::TimeoutId;
-use crate::shutdown::StopReport;
+use crate::shutdown::DurableStopReport;
 use crate::store::Store;
 use crate::transaction::Operation;
 use std::time::Instant;
@@ -13,8 +13,8 @@ use timer_executor::{PanicMessage, panics};
 
 /// The end of a keeper, and the callers of `stop` that wait for it.
 pub(crate) struct Ending {
-    report: StopReport,
-    replies: Vec<oneshot::Sender<StopReport>>,
+    report: DurableStopReport,
+    replies: Vec<oneshot::Sender<DurableStopReport>>,
 }
 
 impl<S: Store> Keeper<S> {
@@ -48,7 +48,7 @@ impl<S: Store> Keeper<S> {
         // A subscriber that panics leaves no place to report to.
         let _ = panics::catch(|| tracing::error!(%timer, %panic, "the keeper panicked, which has ended the timer"));
         let replies = self.stopping.take().map_or_else(Vec::new, |stopping| stopping.replies);
-        Ending { report: StopReport { unfinished: self.running.len(), is_released: false }, replies }
+        Ending { report: DurableStopReport { unfinished: self.running.len(), released: false }, replies }
     }
 
     /// Drops the keeper and answers the callers of `stop`.
@@ -83,7 +83,7 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    pub(super) fn begin_stop(&mut self, until: Option<Instant>, reply: oneshot::Sender<StopReport>) {
+    pub(super) fn begin_stop(&mut self, until: Option<Instant>, reply: oneshot::Sender<DurableStopReport>) {
         let stopping = self.stopping.get_or_insert(Stopping { until, replies: Vec::new() });
         stopping.until = [stopping.until, until].into_iter().flatten().min();
         stopping.replies.push(reply);
@@ -100,7 +100,7 @@ impl<S: Store> Keeper<S> {
         }
         self.term.finish();
         self.put_back();
-        let is_released = match self.store.leave() {
+        let released = match self.store.leave() {
             Ok(()) => true,
             Err(error) => {
                 let (timer, store) = (&self.settings.name, self.store.describe());
@@ -109,6 +109,6 @@ impl<S: Store> Keeper<S> {
             }
         };
         let replies = self.stopping.take().map_or_else(Vec::new, |stopping| stopping.replies);
-        Flow::End(Ending { report: StopReport { unfinished: self.running.len(), is_released }, replies })
+        Flow::End(Ending { report: DurableStopReport { unfinished: self.running.len(), released }, replies })
     }
 }
