@@ -33,8 +33,7 @@ use uuid::Uuid;
 /// changing.
 pub(super) const REPETITIONS: usize = 8;
 
-/// The time for which a statement is repeated if it waits for a lock that is not a row lock, such
-/// as that of an `alter table`.
+/// How long to retry a statement that waits for a table lock, for example of an `alter table`.
 const MAX_TABLE_WAIT: Duration = Duration::from_secs(2);
 
 /// The number of the row of the fence in the answer.
