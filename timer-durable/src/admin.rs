@@ -96,8 +96,8 @@ impl DurableTimer {
         })
     }
 
-    /// Writes a copy of the store to a file while the timer runs. Calls wait meanwhile. A path that
-    /// begins with `file:` is no URI.
+    /// Writes a copy of the store to a file while the timer runs. Calls wait until it is done. A
+    /// path that begins with `file:` is no URI.
     ///
     /// # Errors
     ///

@@ -26,7 +26,7 @@ pub(crate) fn is_keeper() -> bool {
     IS_KEEPER.get()
 }
 
-/// Calls `body` on a thread that is a keeper meanwhile.
+/// Calls `body` on a thread that counts as a keeper during the call.
 pub(crate) fn as_keeper<R>(body: impl FnOnce() -> R) -> R {
     let before = IS_KEEPER.replace(true);
     let result = body();

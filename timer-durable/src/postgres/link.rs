@@ -11,7 +11,7 @@ use tokio_postgres::{Row, Statement};
 use uuid::Uuid;
 
 /// The time for which a statement waits for a lock. A transaction of another program may keep a
-/// timeout locked for as long as it likes, and nothing else of the batch can go on meanwhile.
+/// timeout locked for as long as it likes, and nothing else of the batch can go on until then.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The time by which the client waits longer than the server, so that the server's answer says that

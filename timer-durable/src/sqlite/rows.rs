@@ -49,7 +49,7 @@ pub(super) fn execute(db: &Connection, batch: &[Operation], epoch: i64, now: Mic
     batch.iter().map(execute).collect()
 }
 
-/// Executes each operation of a batch in a savepoint of its own, inside a transaction. Refuses an
+/// Executes each operation of a batch in its own savepoint, inside a transaction. Refuses an
 /// operation that fails by its row, and makes a row that cannot begin a dead letter. Returns the
 /// outcomes and the number of these dead letters.
 pub(super) fn execute_apart(

@@ -148,7 +148,7 @@ impl Server {
         writeln!(file.expect("the settings"), "{settings}").expect("a setting");
     }
 
-    /// Starts a streaming replica. The server restarts meanwhile, so that its files can be copied.
+    /// Starts a streaming replica. The server restarts for that, so that its files can be copied.
     pub(crate) fn start_replica(&mut self) -> Self {
         self.stop(Shutdown::Fast);
         let parent = self.folder.parent().expect("a folder has a parent");
