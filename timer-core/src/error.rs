@@ -154,8 +154,9 @@ impl From<RejectReason> for io::Error {
     }
 }
 
-/// The reason why [`Timer::stop`](crate::Timer::stop) or
-/// [`Timer::stop_and_wait`](crate::Timer::stop_and_wait) refused to stop. The timer continues.
+/// The reason why [`Timer::stop`](crate::Timer::stop),
+/// [`Timer::stop_and_wait`](crate::Timer::stop_and_wait) or [`Timer::drain`](crate::Timer::drain)
+/// refused to stop. The timer continues.
 ///
 /// # Examples
 ///
@@ -206,7 +207,9 @@ impl fmt::Display for StopError {
             Self::OnWorker => "stop was called from the worker's own thread, which cannot wait for its own end",
             Self::Driven => "the timer has a driver; call the stop method of the driver",
             Self::Global => "the timer of the whole process is never stopped",
-            Self::InTask => "stop_and_wait was called from a task of this timer, so it would wait for its own caller",
+            Self::InTask => {
+                "a task of this timer called stop_and_wait or drain, so the call would wait for its own caller"
+            }
         })
     }
 }

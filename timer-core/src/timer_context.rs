@@ -26,6 +26,7 @@ pub(crate) struct TimerContext {
     /// Timeouts whose tasks an executor has dropped without running them.
     pub(crate) abandoned: Queue<Timeout>,
     stopped: AtomicBool,
+    draining: AtomicBool,
 }
 
 impl TimerContext {
@@ -41,6 +42,7 @@ impl TimerContext {
             counters: TimerCounters::default(),
             abandoned: Queue::new(),
             stopped: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
         }
     }
 
@@ -78,6 +80,19 @@ impl TimerContext {
     pub(crate) fn is_stopped_after(&self) -> bool {
         // ORDERING: AcqRel, as described above.
         self.stopped.fetch_or(false, Ordering::AcqRel)
+    }
+
+    /// Returns `true` if `drain` has begun, so that periodic tasks run no further. Called by a
+    /// thread that has just linked an entry.
+    pub(crate) fn is_draining(&self) -> bool {
+        // ORDERING: Relaxed, because the shard's lock orders it. `drain` sets the flag before it
+        // takes the entries out of the shard, so it takes the entry or this call returns `true`.
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_draining(&self) {
+        // ORDERING: Relaxed, as in `is_draining`.
+        self.draining.store(true, Ordering::Relaxed);
     }
 
     /// Acquires a permit for one more timeout, if the timer has a bound. Returns `false` if the

@@ -78,7 +78,7 @@ impl Engine {
     #[cold]
     pub(crate) fn spawn_worker(self: &Arc<Self>, run: fn(Arc<Engine>)) -> Result<(), RejectReason> {
         let mut worker = self.lifecycle.worker.lock();
-        if self.context.is_stopped() {
+        if self.context.is_stopped() || self.context.is_draining() {
             return Err(RejectReason::Stopped);
         }
         if self.has_started() {
@@ -136,17 +136,29 @@ impl Engine {
         if self.is_on_worker() { Err(StopError::OnWorker) } else { Ok(self.stop()) }
     }
 
+    /// Refuses timeouts from now on. The worker runs the pending ones.
+    pub(super) fn refuse_further(&self) {
+        // With the lock, so that no thread starts the worker meanwhile.
+        let _no_start = self.lifecycle.worker.lock();
+        self.context.set_draining();
+        // ORDERING: Relaxed, because it sends callers to `spawn_worker`, which refuses them.
+        self.lifecycle.started.store(false, Ordering::Relaxed);
+    }
+
     /// Implements [`Timer::stop_and_wait`](crate::Timer::stop_and_wait).
     pub(crate) fn stop_and_wait(&self, limit: Duration) -> Result<StopReport, StopError> {
+        self.may_wait()?;
+        Ok(self.stop_by_limit(limit))
+    }
+
+    /// Returns an error if the calling thread may not wait for the tasks of the timer.
+    pub(super) fn may_wait(&self) -> Result<(), StopError> {
         self.may_stop()?;
         let this = Arc::as_ptr(&self.context).addr();
         if is_running(|running| running.timer == this) {
             return Err(StopError::InTask);
         }
-        if self.is_on_worker() {
-            return Err(StopError::OnWorker);
-        }
-        Ok(self.stop_by_limit(limit))
+        if self.is_on_worker() { Err(StopError::OnWorker) } else { Ok(()) }
     }
 
     /// Stops the timer, waits for at most `limit` until all tasks have ended, and returns the
@@ -244,7 +256,7 @@ impl Engine {
         ended.map(|right| Unprocessed::new(right, context.clone())).collect()
     }
 
-    fn end_one(&self, timeout: Timeout) -> Option<Unprocessed> {
+    pub(super) fn end_one(&self, timeout: Timeout) -> Option<Unprocessed> {
         let right: TaskRight<Timeout> = timeout.cancel_by_stop()?;
         self.context.end_cancelled();
         if right.timeout().runs() == Runs::Wake {

@@ -5,6 +5,7 @@
 //! differ in the owner of the turn, in the resolution, and in the number of shards, which is one on
 //! virtual time.
 
+mod drain;
 mod lifecycle;
 mod registry;
 mod run;

@@ -47,6 +47,10 @@ fn run_again(right: TaskRight<&Timeout>, period: Period, due: Nanos, context: &T
         Ok(deadline) => {
             if let Some(right) = link_again(&timeout, deadline, now, context) {
                 context.contain(|| right.cancelled());
+            } else if context.is_draining() {
+                let (cancel, right) = timeout.decide_cancel();
+                timeout.finish_cancel(cancel);
+                context.contain(|| right.map(TaskRight::cancelled));
             }
             false
         }

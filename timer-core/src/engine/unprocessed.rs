@@ -111,7 +111,8 @@ impl fmt::Debug for Unprocessed {
     }
 }
 
-/// The timeouts and tasks that [`Timer::stop_and_wait`](crate::Timer::stop_and_wait) leaves.
+/// The timeouts and tasks that [`Timer::stop_and_wait`](crate::Timer::stop_and_wait) and
+/// [`Timer::drain`](crate::Timer::drain) leave.
 ///
 /// # Examples
 ///

@@ -62,7 +62,7 @@ impl Timer {
     /// assert_eq!(timer.pending_timeouts(), 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[doc(alias = "shutdown")]
+    #[doc(alias = "shutdownNow")]
     pub fn stop(&self) -> Result<Vec<Unprocessed>, StopError> {
         if self.is_global() { Err(StopError::Global) } else { self.engine.stop_by_handle() }
     }
@@ -103,6 +103,44 @@ impl Timer {
     #[doc(alias = "awaitTermination")]
     pub fn stop_and_wait(&self, limit: Duration) -> Result<StopReport, StopError> {
         if self.is_global() { Err(StopError::Global) } else { self.engine.stop_and_wait(limit) }
+    }
+
+    /// Accepts no more timeouts, runs the pending ones at their deadlines, and stops the timer when
+    /// none is left, or at `limit`.
+    ///
+    /// From now on new timeouts are refused as [`Stopped`](RejectReason::Stopped), and futures that
+    /// have to wait [move to another timer](crate::future#refusals). Pending timeouts can still be
+    /// cancelled and moved. Periodic tasks run no further. At the end the call does the same as
+    /// [`stop_and_wait`](Self::stop_and_wait), with the rest of `limit`. The report has the
+    /// periodic tasks and all timeouts that were still pending at the limit.
+    ///
+    /// The call takes O(pending) time in addition to the wait. Timeouts that are due while it
+    /// begins may be late by that time.
+    ///
+    /// # Errors
+    ///
+    /// The same as for [`stop_and_wait`](Self::stop_and_wait).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::{Timeout, Timer};
+    ///
+    /// let timer = Timer::new();
+    /// timer.new_timeout(Duration::from_millis(2), |me: &Timeout| {
+    ///     println!("sent again before the end");
+    ///     let timer = me.timer().expect("the main thread has a handle");
+    ///     assert!(timer.new_timeout(Duration::ZERO, |_| {}).is_err());
+    /// })?;
+    /// timer.new_timeout(Duration::from_secs(3600), |_| println!("too late"))?;
+    /// let report = timer.drain(Duration::from_millis(50))?;
+    /// assert_eq!((report.unprocessed.len(), timer.stats().expired), (1, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "shutdown")]
+    pub fn drain(&self, limit: Duration) -> Result<StopReport, StopError> {
+        if self.is_global() { Err(StopError::Global) } else { self.engine.drain(limit) }
     }
 
     /// Returns `true` if the timer was stopped, or is being stopped.

@@ -1,5 +1,7 @@
 //! The driver of a timer on virtual time, for tests, simulations and replays.
 
+mod drain;
+
 use crate::clock;
 use crate::deadline::{END_OF_TIME, IMMEDIATE, NO_TICK, Nanos, after};
 use crate::engine::Unprocessed;

@@ -2,7 +2,8 @@
 //! takes them out, and relinks those that were moved to a later deadline.
 
 use super::inbox::{CROWDED_CAPACITY, MAX_HELPED, Request};
-use super::{MAX_PER_LOCK, Shard, Slots};
+use super::{Core, EntryWheel, MAX_PER_LOCK, Shard, Slots};
+use crate::config::WheelKind;
 use crate::deadline::{IMMEDIATE, NO_TICK};
 use crate::entry::Timeout;
 use crate::sync::Ordering;
@@ -113,23 +114,42 @@ impl Shard {
         }
     }
 
-    /// Serves all waiting requests and returns the earliest tick at which an entry may be due.
-    /// Returns `None` if no entry is linked. Called by drivers of virtual time.
-    pub(crate) fn earliest(&self) -> Option<u64> {
-        let mut core = self.lock.lock();
+    /// Serves all waiting requests. Returns entries that the caller drops after it has unlocked.
+    fn serve_all(&self, core: &mut Core) -> Vec<Timeout> {
         let mut drop_after_unlock = Vec::new();
         // Requests that other threads push meanwhile come last and need not be served.
         let mut drains = 0..=CROWDED_CAPACITY / MAX_HELPED;
         while self.inbox.has_requests() && drains.next().is_some() {
             for request in *self.inbox.drain() {
-                let _ = self.reconcile(&mut core, request, &mut drop_after_unlock);
+                let _ = self.reconcile(core, request, &mut drop_after_unlock);
             }
         }
+        drop_after_unlock
+    }
+
+    /// Serves all waiting requests and takes all entries out. The caller links those again that are
+    /// to stay. Futures register no deadlines here from now on. Called by `drain`.
+    pub(crate) fn take_all(&self) -> impl Iterator<Item = Timeout> + use<> {
+        let mut core = self.lock.lock();
+        let drop_after_unlock = self.serve_all(&mut core);
+        let wheel = std::mem::replace(&mut core.wheel, EntryWheel::new(WheelKind::Hierarchical));
+        self.lease_hint.close();
+        self.unlock(core);
+        drop(drop_after_unlock);
+        wheel.into_entries()
+    }
+
+    /// Serves all waiting requests and returns the earliest tick at which an entry may be due.
+    /// Returns `None` if no entry is linked. Called by drivers of virtual time.
+    pub(crate) fn earliest(&self) -> Option<u64> {
+        let mut core = self.lock.lock();
+        let drop_after_unlock = self.serve_all(&mut core);
         let earliest = if core.wheel.has_overdue() { Some(IMMEDIATE) } else { core.wheel.earliest() };
         // The driver may sleep until this tick, so callers must not compare with a lower one.
         // ORDERING: Relaxed, as in `link`.
         self.next.store(earliest.unwrap_or(NO_TICK), Ordering::Relaxed);
         self.unlock(core);
+        drop(drop_after_unlock);
         earliest
     }
 }

@@ -15,6 +15,7 @@ mod support;
 
 mod delay_maps;
 mod delay_queues;
+mod drain;
 mod futures;
 mod handles;
 mod p01_never_early;
