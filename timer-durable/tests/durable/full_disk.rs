@@ -57,7 +57,8 @@ fn a_full_disk_is_an_error_to_the_caller() {
 #[test]
 fn a_full_disk_is_named() {
     let folder = Folder::new();
-    let timer = DurableTimer::builder().topic_elsewhere("t").open(SqliteStore::open(folder.file()).unwrap()).unwrap();
+    let timer =
+        DurableTimer::builder().topic_elsewhere(t::<()>()).open(SqliteStore::open(folder.file()).unwrap()).unwrap();
     let limit = |pages: u32| {
         // SQLite reports this limit as a full disk.
         let set = move |file: &mut rusqlite::Connection| {
@@ -66,10 +67,10 @@ fn a_full_disk_is_named() {
         timer.with_connection(set).unwrap()
     };
     limit(1);
-    let error = timer.new_timeout("t", LONG, &"x".repeat(100_000)).unwrap_err();
+    let error = timer.new_timeout(t(), LONG, &"x".repeat(100_000)).unwrap_err();
     assert!(error.to_string().contains("the disk is full"), "{error}");
     limit(1_000_000);
-    timer.new_timeout("t", LONG, &"x".repeat(100_000)).unwrap();
+    timer.new_timeout(t(), LONG, &"x".repeat(100_000)).unwrap();
 }
 
 /// A foreign key that is checked at the commit lets the update succeed and its commit fail.
