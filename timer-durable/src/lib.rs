@@ -31,10 +31,12 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `sqlite` (default) | `SqliteStore`, a store in a file that one process owns |
+//! | `sqlite` | `SqliteStore`, a store in a file that one process owns |
 //! | `postgres` | `PostgresStore`, a store in a database that many machines share |
 //! | `postgres-tls` | encrypted connections, for URLs with `sslmode=require` |
 //! | `serde` | `Json`, a payload of any type that serde knows |
+//!
+//! No feature is on by default, so a program names its store.
 //! | `conformance` | the checks in `conformance` for stores of your own |
 
 #![forbid(unsafe_code)]

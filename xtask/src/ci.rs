@@ -14,7 +14,7 @@ use xshell::{Shell, cmd};
 use crate::chores::{browser, docs, metrics_e2e, stress};
 use crate::run::{Failure, Result, cargo, flags_and, log_to, need, run};
 use crate::steps::{self, Phase, Step, Work::Call, Work::Cargo};
-use crate::{api, attempts, flags, fuzz, loom, lowest, mutants, package, sanitize, tidy};
+use crate::{api, attempts, flags, fuzz, loom, lowest, mutants, package, resolve, sanitize, tidy};
 
 /// The everyday steps, the quick ones first.
 const STEPS: &[Step] = &[
@@ -22,6 +22,8 @@ const STEPS: &[Step] = &[
     ("fmt", Cargo(&["fmt --all --check", "fmt --manifest-path timer-core/fuzz/Cargo.toml --check"])),
     // The tests contain this step too, but here it reports before anything is compiled.
     ("tidy", Call(tidy::command)),
+    // Needs the index of the registry and compiles nothing.
+    ("resolve", Call(resolve::command)),
     ("clippy", Cargo(&["clippy {all} --all-targets -- -D warnings"])),
     ("test", Call(attempts::test_twice)),
     ("doctest", Cargo(&["test --no-fail-fast {all} --doc"])),
@@ -49,6 +51,7 @@ const LONG: &[Step] = &[
     ("docs-rs", Call(docs_rs)),
     // Compiles the old versions, which only this step uses.
     ("lowest", Call(lowest::command)),
+    ("resolve-check", Call(resolve::check)),
     ("loom-deeper", Call(|sh| loom::explore(sh, "", loom::MORE_PREEMPTIONS))),
     ("peers", Cargo(&["clippy {peers} --all-targets -- -D warnings", "test --no-fail-fast {peers} --tests"])),
     sanitize::ASAN,

@@ -17,6 +17,7 @@ mod loom;
 mod lowest;
 mod mutants;
 mod package;
+mod resolve;
 mod run;
 mod sanitize;
 mod steps;

@@ -61,6 +61,9 @@ const NAMES: &str = "'meta', 'timeout', 'timeout_by_id', 'timeout_by_due', 'time
 /// The flags with which a file is opened. It exists by then.
 const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
+/// The oldest version of SQLite with which the store was tested, and its number.
+const MIN_SQLITE: (&str, i32) = ("3.46.0", 3_046_000);
+
 /// A file that cannot be opened as a store.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -83,6 +86,13 @@ pub enum OpenError {
         found: i64,
         /// The version that this program uses.
         expected: i64,
+    },
+    /// The program was linked with an old version of SQLite.
+    OldSqlite {
+        /// The version of SQLite.
+        found: String,
+        /// The oldest version that the store accepts.
+        needed: &'static str,
     },
     /// Another process has the file open.
     InUse {
@@ -125,6 +135,9 @@ impl fmt::Display for OpenError {
             Self::Version { path, found, expected } => {
                 write!(f, "{} has version {found} of the schema; this program uses {expected}", path.display())
             }
+            Self::OldSqlite { found, needed } => {
+                write!(f, "the program has SQLite {found}; the store needs {needed} or a later one")
+            }
             Self::InUse { path, owner: Some(owner) } => {
                 write!(f, "{} is in use by process {owner}; one process at a time may open it", path.display())
             }
@@ -157,7 +170,9 @@ impl From<OpenError> for io::Error {
             OpenError::NotADatabase { .. } | OpenError::NotTimeouts { .. } | OpenError::Damaged { .. } => {
                 io::ErrorKind::InvalidData
             }
-            OpenError::Version { .. } | OpenError::NotDurable { .. } => io::ErrorKind::Unsupported,
+            OpenError::Version { .. } | OpenError::NotDurable { .. } | OpenError::OldSqlite { .. } => {
+                io::ErrorKind::Unsupported
+            }
             OpenError::Io { .. } => io::ErrorKind::Other,
         };
         Self::new(kind, error)
@@ -197,6 +212,7 @@ pub(super) fn connect(path: &Path) -> Result<(Connection, Owner), OpenError> {
 /// Opens and checks a file.
 pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
     let error = |error: rusqlite::Error| explain(path, &error);
+    check_sqlite(rusqlite::version_number())?;
     let (connection, owner) = connect(path)?;
     connection.set_prepared_statement_cache_capacity(64);
     // The first access takes the lock, and the connection keeps it until it is closed.
@@ -228,6 +244,12 @@ pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
     connection.execute_batch("begin immediate; update meta set floor = floor; commit").map_err(error)?;
     let floor = number(&connection, "select floor from meta").map_err(error)?;
     Ok(Opened { connection, owner, floor })
+}
+
+fn check_sqlite(number: i32) -> Result<(), OpenError> {
+    let (needed, least) = MIN_SQLITE;
+    let found = format!("{}.{}.{}", number / 1_000_000, number / 1_000 % 1_000, number % 1_000);
+    if number < least { Err(OpenError::OldSqlite { found, needed }) } else { Ok(()) }
 }
 
 fn create(connection: &Connection) -> rusqlite::Result<()> {
@@ -292,5 +314,14 @@ fn explain(path: &Path, error: &rusqlite::Error) -> OpenError {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::InUse { path, owner: None },
         Some(ErrorCode::DatabaseCorrupt) => OpenError::Damaged { path, findings: error.to_string() },
         _ => OpenError::Io { path, why: error.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn an_old_sqlite_is_refused_with_both_versions() {
+        let error = super::check_sqlite(3_045_003).map_err(|error| error.to_string());
+        assert_eq!(error, Err("the program has SQLite 3.45.3; the store needs 3.46.0 or a later one".to_owned()));
     }
 }

@@ -1,0 +1,59 @@
+//! Whether timer-durable resolves beside the database crates that programs have.
+//!
+//! Only one version of a native library can be in a program (`links`), so the store in a file and
+//! another crate with SQLite have to agree on a version of libsqlite3-sys. Each program here is a
+//! manifest with such a crate. Resolving it needs the index of the registry, and compiles nothing.
+
+use std::fs;
+use std::process::Command;
+
+use xshell::Shell;
+
+use crate::run::{Failure, Result, report, root, target_dir};
+
+/// Features of timer-durable, with the other dependencies of the program.
+const PROGRAMS: [(&str, &str, &str); 7] = [
+    ("sqlx-0.9", "sqlite", "sqlx = { version = '0.9', features = ['postgres', 'macros', 'migrate', 'json', 'uuid'] }"),
+    ("sqlx-0.8", "sqlite", "sqlx = { version = '0.8', features = ['postgres', 'macros', 'migrate', 'json', 'uuid'] }"),
+    ("sqlx-0.8-postgres", "postgres", "sqlx = { version = '0.8', features = ['postgres', 'macros', 'migrate'] }"),
+    ("sea-orm-1.1", "sqlite", "sea-orm = { version = '1.1', features = ['sqlx-postgres', 'macros'] }"),
+    ("diesel-2", "sqlite", "diesel = { version = '2', features = ['sqlite'] }"),
+    ("rusqlite-0.32", "sqlite", "rusqlite = '0.32'"),
+    ("rusqlite-0.43", "sqlite", "rusqlite = '0.43'"),
+];
+
+/// Resolves the programs.
+pub(crate) fn command(_: &Shell) -> Result {
+    run_in_each("generate-lockfile")
+}
+
+/// Compiles the programs.
+pub(crate) fn check(_: &Shell) -> Result {
+    run_in_each("check")
+}
+
+fn run_in_each(command: &str) -> Result {
+    for (name, feature, dependency) in PROGRAMS {
+        let folder = target_dir().join("resolve").join(name);
+        fs::create_dir_all(folder.join("src"))?;
+        fs::write(folder.join("src/lib.rs"), "")?;
+        let durable = root().join("timer-durable");
+        let manifest = format!(
+            "[package]\nname = 'program'\nversion = '0.1.0'\nedition = '2024'\n\n[workspace]\n\n[dependencies]\n\
+             timer-durable = {{ path = '{}', features = ['{feature}'] }}\n{dependency}\n",
+            durable.display()
+        );
+        fs::write(folder.join("Cargo.toml"), manifest)?;
+        let mut cargo = Command::new("cargo");
+        cargo.args(["--quiet", command]).current_dir(&folder);
+        let output = cargo.env("CARGO_TARGET_DIR", target_dir().join("resolve/target")).output()?;
+        let text = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            let is_offline = text.contains("Could not resolve host") || text.contains("failed to download");
+            let failure = Failure::new(format!("{name}: {text}"));
+            return Err(if is_offline { Failure::skipped("connection to the registry") } else { failure });
+        }
+        report(&format!("{command} succeeds for {name}\n"));
+    }
+    Ok(())
+}
