@@ -1,30 +1,31 @@
-//! Benchmarks of the timer, by operation and side by side with its peers.
+//! Benchmarks of the timer side by side with its peers.
 //!
-//! The crate has these parts:
-//!
-//! - `benches/` has one criterion file per operation. They show changes of a few percent.
 //! - The programs `workload`, `workload-mem`, `workload-mimalloc` and `workload-held` run one
-//!   [workload](workloads) on one [peer](peers) in one process and print a line for each figure.
+//!   workload on one peer in one process and print a line for each figure. They differ in their
+//!   allocators, and the last one in its locks. [`registry`] lists peers and workloads.
 //! - The program `bench-report` runs them round after round, alternating over the peers, and turns
-//!   their output into [tables, files and plots](report).
-//! - The program `durable` measures [durable timeouts](durable), and `overload` prints the course
-//!   of an overload while it runs.
+//!   their output into [a table, files and plots](report).
+//! - `benches/` has the benchmarks of single operations for criterion.
 //!
-//! All peers get the same delays from one seeded [generator](random). Lower is better for every
-//! figure of a workload. Peers from other crates need the feature `peers`, while those of the
-//! standard library are always built in.
+//! All peers get the same delays from one seeded [generator](random). The files below another one
+//! in this list import only from those above it: `random`, `row`, `settings`, `process`; `out`,
+//! `peer`; `caller`, `callgrind`; `peers`, `workloads`, `durable`; `registry`; `report`.
 //!
 //! No library depends on this crate, and it is not published.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod caller;
+mod callgrind;
 pub mod durable;
-pub mod peers;
-pub mod process;
+pub mod out;
+mod peer;
+mod peers;
+mod process;
 pub mod random;
+pub mod registry;
 pub mod report;
 pub mod row;
-pub mod scheduling;
 pub mod settings;
-pub mod workloads;
+mod workloads;

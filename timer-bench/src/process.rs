@@ -4,53 +4,41 @@
 //! Memory and wake-ups are known on Linux only. Elsewhere they are `None`, and their figures are
 //! not available.
 
-use crate::scheduling::thread_cpu;
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Returns the CPU time of all threads so far, user and system.
-pub fn cpu() -> Duration {
+pub(crate) fn cpu() -> Duration {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// Returns the CPU time of all threads but the calling one so far. The two clocks are not read at
-/// the same moment, so a later result may be a little smaller.
-pub fn cpu_of_others() -> Duration {
-    cpu().saturating_sub(thread_cpu())
-}
-
 /// Returns the resident memory in bytes.
-pub fn resident() -> Option<u64> {
+pub(crate) fn resident() -> Option<u64> {
     Some(status("/proc/self/status", "VmRSS")? * 1024)
 }
 
 /// Returns the peak of resident memory since [`reset_peak`] in bytes.
-pub fn peak() -> Option<u64> {
+pub(crate) fn peak() -> Option<u64> {
     Some(status("/proc/self/status", "VmHWM")? * 1024)
 }
 
 /// Resets [`peak`]. If the kernel refuses, the peak remains that of the whole process.
-pub fn reset_peak() {
+pub(crate) fn reset_peak() {
     let _: std::io::Result<()> = fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Returns the memory that is available without swapping, in bytes.
-pub fn available() -> Option<u64> {
-    Some(status("/proc/meminfo", "MemAvailable")? * 1024)
-}
-
 /// Returns the number of voluntary context switches of all threads but the first, which measures.
-pub fn voluntary_switches() -> Option<u64> {
+pub(crate) fn voluntary_switches() -> Option<u64> {
     let first = std::process::id().to_string();
     let mut switches = 0;
     for task in fs::read_dir("/proc/self/task").ok()? {
         let task = task.ok()?;
         if task.file_name().to_str() != Some(&first) {
             let path = task.path().join("status");
-            // A thread that has ended meanwhile has no such file.
+            // A thread that has just ended has no such file.
             switches += status(path.to_str()?, "voluntary_ctxt_switches").unwrap_or(0);
         }
     }
@@ -70,7 +58,7 @@ fn number_of(text: &str, field: &str) -> Option<u64> {
 /// Waits until the process is quiescent. Returns the time that took, to about a millisecond, or
 /// `None` if the process is still at work after `limit`. The calling thread must have nothing else
 /// to do.
-pub fn until_quiet(limit: Duration) -> Option<Duration> {
+pub(crate) fn until_quiet(limit: Duration) -> Option<Duration> {
     const SLICE: Duration = Duration::from_millis(1);
     const REST: Duration = Duration::from_millis(8);
     // The CPU time that one slice costs the thread that looks.

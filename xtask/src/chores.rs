@@ -6,29 +6,30 @@ use xshell::{Shell, cmd};
 
 use crate::ci::WITHOUT_FEATURES;
 use crate::flags;
-use crate::run::{Failure, Result, cargo, flags_and, need, run, target_dir};
+use crate::run::{Failure, Result, cargo, flags_and, need, report, run, target_dir};
 
+/// Builds and runs the bench. Peers that cannot be built are left out, and their rows say so.
 pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
-    let words = &flags.words;
-    if flags.criterion {
-        return run(cmd!(sh, "cargo bench -p timer-bench -- {words...}"));
-    }
-    if words.len() > 1 {
-        return Err(Failure::usage(format!("unexpected `{}`; workloads are written as W1,W2", words[1])));
-    }
-    // The feature `peers` brings all other names.
-    let ours = ["timer", "timer-hashed", "btree", "heap", "floor"];
-    let needed = |names: &String| names.split(',').any(|name| !ours.contains(&name));
-    let peers: &[&str] = if flags.peers.as_ref().is_none_or(needed) { &["--features", "peers"] } else { &[] };
-    let mut args: Vec<String> = flags.quick.then(|| "--quick".to_owned()).into_iter().collect();
-    for (name, value) in [("--peers", flags.peers), ("--save", flags.save), ("--baseline", flags.baseline)] {
+    let mut args = Vec::new();
+    for (name, value) in [("--only", flags.only), ("--peers", flags.peers), ("--against", flags.against)] {
         args.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
     }
-    // Builds all programs, because the report starts the others.
-    run(cmd!(sh, "cargo build --release -p timer-bench --bins {peers...}"))?;
+    args.extend(flags.quick.then(|| "--quick".to_owned()));
+    cargo(sh, &["build --release -p timer-bench --bins --features durable,peers"])?;
     // By itself, because its locks cost more than those of the others.
-    run(cmd!(sh, "cargo build --release -p timer-bench --bin workload-held --features held"))?;
-    run(cmd!(sh, "cargo run --quiet --release -p timer-bench --bin bench-report {peers...} -- {args...} {words...}"))
+    cargo(sh, &["build --release -p timer-bench --bin workload-held --features held"])?;
+    let target = target_dir().join("tokio-alt");
+    let unstable = flags_and("RUSTFLAGS", "--cfg tokio_unstable");
+    let alternative =
+        cmd!(sh, "cargo build --release -p timer-bench --bin workload --features tokio --target-dir {target}");
+    let apalis = "timer-bench/peers/apalis/Cargo.toml";
+    for build in [alternative.env("RUSTFLAGS", unstable), cmd!(sh, "cargo build --release --manifest-path {apalis}")] {
+        if let Err(failure) = run(build) {
+            report(&format!("{}\n", failure.message));
+        }
+    }
+    let program = target_dir().join("release/bench-report");
+    run(cmd!(sh, "{program} {args...}"))
 }
 
 /// Replays the log of the example `sessions`.

@@ -172,7 +172,7 @@ fn durable_long_run(sh: &Shell) -> Result {
     if !is_installed {
         return Err(Failure::skipped("PostgreSQL (apt-get install postgresql)"));
     }
-    cargo(sh, &["run --release -p timer-bench --features durable --bin durable -- --store postgres P9 goal=1"])
+    cargo(sh, &["run --release -p timer-bench --features durable --bin workload -- timer durable-soak"])
 }
 
 /// Counts instructions. The bench skips this without the two programs, and `ci` has to report that.

@@ -13,15 +13,15 @@ xflags::xflags! {
             /// Replaces the kept text.
             optional --bless
         }
-        /// Compares the workloads with other timers, or runs the benchmarks of single operations.
+        /// Runs the workloads on this timer and on others, in at most ten minutes.
         cmd bench {
-            /// Workloads, as W1,W2. With --criterion, arguments of the benchmarks after `--`.
-            repeated words: String
+            /// Runs these workloads, as pair,cancel.
+            optional --only workloads: String
+            /// Compares with these timers, as tokio,btree.
             optional --peers names: String
             optional --quick
-            optional --save name: String
-            optional --baseline name: String
-            optional --criterion
+            /// Compares with the results in a folder.
+            optional --against folder: String
         }
         /// Runs the checks that a change must pass and prints the time of each step.
         cmd ci {

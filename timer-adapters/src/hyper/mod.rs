@@ -23,5 +23,4 @@ pub use limits::{ConnectionError, ConnectionLimits, Limit, LimitedConnection};
 pub use parts::{LimitedBody, LimitedFuture, LimitedIo, LimitedService};
 pub use timer::HyperTimer;
 
-// `limits` imports these names from here, so that timer-bench can compile it with another sleep.
 use timer_core::{Sleep, Timer};

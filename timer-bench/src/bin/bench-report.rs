@@ -1,4 +1,4 @@
-//! `bench-report`, the program behind `cargo xtask bench`.
+//! The program behind `cargo xtask bench`.
 
 #![forbid(unsafe_code)]
 

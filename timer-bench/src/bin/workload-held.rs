@@ -1,11 +1,11 @@
-//! `workload` with a timer that records how long the locks of its shards are held. Recording takes
-//! time, so the program serves only W21.
+//! `workload` with locks that record how long they are held. Recording takes time, so the program
+//! serves the workload `held` alone.
 
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
-use timer_bench::workloads::{self, Program};
+use timer_bench::out::Heap;
 
 fn main() -> ExitCode {
-    workloads::main(Program::Held)
+    timer_bench::registry::main(Heap::System)
 }

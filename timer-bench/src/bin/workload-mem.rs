@@ -1,15 +1,14 @@
-//! `workload` with an allocator that counts. Counting distorts times, so this program only runs the
-//! memory workloads.
+//! `workload` with an allocator that counts. Counting distorts times.
 
 #![forbid(unsafe_code)]
 
 use peak_alloc::PeakAlloc;
 use std::process::ExitCode;
-use timer_bench::workloads::{self, Program};
+use timer_bench::out::Heap;
 
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;
 
 fn main() -> ExitCode {
-    workloads::main(Program::Counting(|| HEAP.current_usage()))
+    timer_bench::registry::main(Heap::Counting(|| HEAP.current_usage()))
 }

@@ -1,15 +1,14 @@
-//! `workload` with mimalloc instead of the system's allocator, for the workloads in which that
-//! matters.
+//! `workload` with mimalloc instead of the system's allocator.
 
 #![forbid(unsafe_code)]
 
 use mimalloc::MiMalloc;
 use std::process::ExitCode;
-use timer_bench::workloads::{self, Program};
+use timer_bench::out::Heap;
 
 #[global_allocator]
 static HEAP: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    workloads::main(Program::Mimalloc)
+    timer_bench::registry::main(Heap::Mimalloc)
 }

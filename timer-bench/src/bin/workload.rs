@@ -1,11 +1,11 @@
-//! `workload PEER WORKLOAD [--quick] [NAME=NUMBER,..]` runs one workload on one timer and prints a
-//! line for each figure.
+//! `workload PEER WORKLOAD [--SETTING NUMBER,..]` runs one workload on one timer and prints a line
+//! for each figure.
 
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
-use timer_bench::workloads::{self, Program};
+use timer_bench::out::Heap;
 
 fn main() -> ExitCode {
-    workloads::main(Program::Timing)
+    timer_bench::registry::main(Heap::System)
 }

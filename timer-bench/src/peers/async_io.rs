@@ -1,19 +1,19 @@
-//! async-io's `Timer`, polled once. Dropping it cancels. One reactor with its own thread serves the
-//! whole process.
+//! async-io's `Timer`. Dropping it cancels. One reactor with its own thread serves the whole
+//! process.
 
 use super::sleeping::Sleeping;
-use super::tasks::Tasks;
+use crate::peer::Sleeps;
 use async_io::Timer;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::Duration;
 
 #[derive(Clone)]
-pub(super) struct AsyncIo;
+pub(crate) struct AsyncIo;
 
 impl Sleeping for AsyncIo {
     const NAME: &'static str = "async-io";
-    const NO_STOP: &'static str = "its thread never ends";
     type Sleep = Timer;
 
     fn build() -> Self {
@@ -30,30 +30,27 @@ impl Sleeping for AsyncIo {
     }
 }
 
-/// A sleep without output. async-io's timer returns the instant at which it fired.
-pub(super) struct UnitSleep(Timer);
-
-impl Future for UnitSleep {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        Pin::new(&mut self.0).poll(context).map(|_| ())
-    }
-}
-
-impl Tasks for AsyncIo {
-    const NAME: &'static str = <Self as Sleeping>::NAME;
-    type Sleep = UnitSleep;
+impl Sleeps for AsyncIo {
+    type Sleep = Timer;
 
     fn build() -> Self {
         Self
     }
 
-    fn sleep(&self, delay: Duration) -> UnitSleep {
-        UnitSleep(Timer::after(delay))
+    fn sleep(&self, delay: Duration) -> Timer {
+        Timer::after(delay)
     }
 
-    fn reset(mut sleep: Pin<&mut UnitSleep>, delay: Duration) {
-        sleep.0.set_after(delay);
+    fn reset(mut sleep: Pin<&mut Timer>, delay: Duration) {
+        sleep.set_after(delay);
+    }
+
+    async fn limit<F: Future + Send>(&self, limit: Duration, future: F) {
+        let (mut future, mut sleep) = (pin!(future), pin!(Timer::after(limit)));
+        poll_fn(|context| match future.as_mut().poll(context) {
+            Poll::Ready(_) => Poll::Ready(()),
+            Poll::Pending => sleep.as_mut().poll(context).map(drop),
+        })
+        .await;
     }
 }

@@ -1,52 +1,70 @@
-//! `Mutex<BTreeMap>` and a thread, a simple timer that frees cancelled entries.
+//! `Mutex<BTreeMap>` and a thread at a condition variable, the timer that a program has without a
+//! library.
 
-use super::shared::{Ordered, Shared};
-use super::storming::Storming;
-use super::{Job, Peer};
+use crate::peer::{Job, Peer};
 use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
+/// The greatest number of tasks that are removed under one lock.
+const BATCH: usize = 1024;
+
 type Task = Box<dyn FnOnce() + Send>;
+/// A deadline and a number, which makes the keys unique.
 type Key = (Instant, u64);
 
-/// Tasks by deadline. A number makes the keys unique.
 #[derive(Default)]
-pub(crate) struct Tasks {
+struct Tasks {
     tree: BTreeMap<Key, Task>,
     number: u64,
+    is_stopped: bool,
 }
 
-impl Tasks {
-    fn insert(&mut self, deadline: Instant, task: Task) -> Key {
-        self.number += 1;
-        let key = (deadline, self.number);
-        self.tree.insert(key, task);
-        key
-    }
-}
-
-impl Ordered for Tasks {
-    type Due = Task;
-
-    fn first(&self) -> Option<Instant> {
-        self.tree.first_key_value().map(|((deadline, _), _)| *deadline)
-    }
-
-    fn take_first(&mut self) -> Option<Task> {
-        self.tree.pop_first().map(|(_, task)| task)
-    }
-
-    fn run(task: Task) {
-        task();
-    }
-}
-
-#[derive(Clone)]
-pub(crate) struct BTree {
-    tasks: Shared<Tasks>,
-}
+#[derive(Clone, Default)]
+pub(crate) struct BTree(Arc<(Mutex<Tasks>, Condvar)>);
 
 pub(crate) struct CapturedJob<J>(J);
+
+impl BTree {
+    fn lock(&self) -> MutexGuard<'_, Tasks> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Inserts a task, and wakes the thread if it is the first.
+    fn insert(&self, mut tasks: MutexGuard<'_, Tasks>, deadline: Instant, task: Task) -> Key {
+        tasks.number += 1;
+        let key = (deadline, tasks.number);
+        let is_first = tasks.tree.first_key_value().is_none_or(|(first, _)| key < *first);
+        tasks.tree.insert(key, task);
+        drop(tasks);
+        if is_first {
+            self.0.1.notify_one();
+        }
+        key
+    }
+
+    fn serve(&self) {
+        let mut due = Vec::with_capacity(BATCH);
+        let mut tasks = self.lock();
+        while !tasks.is_stopped {
+            let now = Instant::now();
+            while due.len() < BATCH && tasks.tree.first_key_value().is_some_and(|((first, _), _)| *first <= now) {
+                due.extend(tasks.tree.pop_first().map(|(_, task)| task));
+            }
+            if !due.is_empty() {
+                drop(tasks);
+                due.drain(..).for_each(|task: Task| task());
+                tasks = self.lock();
+                continue;
+            }
+            let first = tasks.tree.first_key_value().map(|((first, _), _)| first.saturating_duration_since(now));
+            // An hour is as long as any sleep that nothing interrupts.
+            let wait = first.unwrap_or(Duration::from_secs(3600));
+            tasks = self.0.1.wait_timeout(tasks, wait).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
 
 impl Peer for BTree {
     const NAME: &'static str = "btree";
@@ -54,7 +72,10 @@ impl Peer for BTree {
     type Work<J: Job> = CapturedJob<J>;
 
     fn build(_: Duration) -> Self {
-        Self { tasks: Shared::start() }
+        let timer = Self::default();
+        let served = timer.clone();
+        thread::spawn(move || served.serve());
+        timer
     }
 
     fn work<J: Job>(job: J) -> Self::Work<J> {
@@ -64,54 +85,30 @@ impl Peer for BTree {
     fn schedule<J: Job>(&mut self, delay: Duration, work: &Self::Work<J>) -> Key {
         let job = work.0;
         let task = Box::new(move || job.run());
-        let deadline = Instant::now() + delay;
-        self.tasks.add(deadline, |tasks| tasks.insert(deadline, task))
+        self.insert(self.lock(), Instant::now() + delay, task)
     }
 
     fn cancel(&mut self, key: Key) {
-        // The task is dropped outside the lock.
-        let _: Option<Task> = self.tasks.take(|tasks| tasks.tree.remove(&key));
+        // The name keeps the task alive until the lock is released.
+        let _task = self.lock().tree.remove(&key);
     }
 
     fn reset(&mut self, key: &mut Key, delay: Duration) {
-        let deadline = Instant::now() + delay;
-        self.tasks.add(deadline, |tasks| {
-            if let Some(task) = tasks.tree.remove(key) {
-                *key = tasks.insert(deadline, task);
-            }
-        });
+        let mut tasks = self.lock();
+        if let Some(task) = tasks.tree.remove(key) {
+            *key = self.insert(tasks, Instant::now() + delay, task);
+        }
     }
 
     fn pending(&self) -> Option<usize> {
-        Some(self.tasks.read(|tasks| tasks.tree.len()))
+        Some(self.lock().tree.len())
     }
 
     fn stop(self) {
-        self.tasks.stop();
-    }
-}
-
-impl Storming for BTree {
-    type Back = Tasks;
-
-    fn try_schedule<J: Job>(&mut self, delay: Duration, work: &Self::Work<J>) -> Option<Key> {
-        let job = work.0;
-        let task = Box::new(move || job.run());
-        let deadline = Instant::now() + delay;
-        self.tasks.add_unless_stopped(deadline, |tasks| tasks.insert(deadline, task))
-    }
-
-    fn try_cancel(&mut self, key: Key) -> Option<bool> {
-        // The name keeps the task alive until the lock is released.
-        let task = self.tasks.take(|tasks| tasks.tree.remove(&key));
-        Some(task.is_some())
-    }
-
-    fn stop_beside_callers(&self) -> Tasks {
-        self.tasks.take_all_and_stop()
-    }
-
-    fn run_back(back: Tasks) {
-        back.tree.into_values().for_each(|task| task());
+        let mut tasks = self.lock();
+        tasks.is_stopped = true;
+        let _tree = std::mem::take(&mut tasks.tree);
+        drop(tasks);
+        self.0.1.notify_one();
     }
 }

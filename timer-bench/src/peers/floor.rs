@@ -2,15 +2,12 @@
 //! allocates 48 bytes and takes a lock. Cancelling takes a lock and frees the bytes. A reset reads
 //! the clock and does one atomic addition. No lock is contended.
 //!
-//! Other timers are compared with the floor in the same process, alternating in turns. In a storm
-//! the floor shows the effect of the scheduler alone on a call. It never runs a task.
+//! It never runs a task.
 
-use super::storming::{Expiring, Storming};
-use super::{FLOOR, Job, Peer};
+use crate::peer::{FLOOR, Job, Peer};
 use parking_lot::Mutex;
 use std::hint::black_box;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 thread_local! {
@@ -18,16 +15,13 @@ thread_local! {
     static LOCK: Mutex<u64> = const { Mutex::new(0) };
 }
 
-/// The count of one thread. Only the end is shared.
+/// The count of resets of one thread.
 #[derive(Default)]
-pub(crate) struct Floor {
-    resets: AtomicU64,
-    stopped: Arc<AtomicBool>,
-}
+pub(crate) struct Floor(AtomicU64);
 
 impl Clone for Floor {
     fn clone(&self) -> Self {
-        Self { stopped: self.stopped.clone(), ..Self::default() }
+        Self::default()
     }
 }
 
@@ -65,37 +59,6 @@ impl Peer for Floor {
     fn reset(&mut self, _: &mut Self::Handle, delay: Duration) {
         black_box(Instant::now() + delay);
         // ORDERING: Relaxed, because the count is never read.
-        self.resets.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn pending(&self) -> Option<usize> {
-        None
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
-
-impl Storming for Floor {
-    const FIRES: bool = false;
-    type Back = ();
-
-    #[inline]
-    fn try_schedule<J: Job>(&mut self, delay: Duration, work: &()) -> Option<Self::Handle> {
-        // ORDERING: Relaxed, because the flag guards no other data.
-        let stopped = self.stopped.load(Ordering::Relaxed);
-        (!stopped).then(|| self.schedule::<J>(delay, work))
-    }
-
-    #[inline]
-    fn try_cancel(&mut self, handle: Self::Handle) -> Option<bool> {
-        self.cancel(handle);
-        None
-    }
-
-    fn stop_beside_callers(&self) {
-        // ORDERING: Relaxed, because the flag guards no other data.
-        self.stopped.store(true, Ordering::Relaxed);
-    }
-
-    fn run_back((): ()) {}
-}
-
-impl Expiring for Floor {}

@@ -1,10 +1,9 @@
 //! The timer of this workspace on either wheel. Tasks run on its worker.
 
-use super::storming::{Expiring, Storming, Treatment};
-use super::{Job, Peer};
+use crate::peer::{Job, OURS, Peer};
 use std::marker::PhantomData;
 use std::time::Duration;
-use timer_core::{Timeout, Timer, Unprocessed, WheelKind};
+use timer_core::{Timeout, Timer, WheelKind};
 
 pub(crate) type Hierarchical = Ours<HierarchicalKind>;
 pub(crate) type Hashed = Ours<HashedKind>;
@@ -19,7 +18,7 @@ pub(crate) trait Wheel: Clone + Send + 'static {
 pub(crate) struct HierarchicalKind;
 
 impl Wheel for HierarchicalKind {
-    const NAME: &'static str = "timer";
+    const NAME: &'static str = OURS;
 
     fn kind(_: Duration) -> WheelKind {
         WheelKind::Hierarchical
@@ -80,10 +79,6 @@ impl<W: Wheel> Peer for Ours<W> {
         timeout.cancel();
     }
 
-    fn cancel_batch(&mut self, timeouts: Vec<Timeout>) {
-        Timeout::cancel_all(&timeouts);
-    }
-
     #[inline]
     fn reset(&mut self, timeout: &mut Timeout, delay: Duration) {
         timeout.reset(delay);
@@ -98,36 +93,8 @@ impl<W: Wheel> Peer for Ours<W> {
             panic!("{error}");
         }
     }
-}
 
-impl<W: Wheel> Storming for Ours<W> {
-    type Back = Vec<Unprocessed>;
-
-    #[inline]
-    fn try_schedule<J: Job>(&mut self, delay: Duration, work: &Self::Work<J>) -> Option<Timeout> {
-        let job = work.0;
-        self.timer.new_timeout(delay, move |_| job.run()).ok()
-    }
-
-    #[inline]
-    fn try_cancel(&mut self, timeout: Timeout) -> Option<bool> {
-        Some(timeout.cancel())
-    }
-
-    fn stop_beside_callers(&self) -> Vec<Unprocessed> {
-        match self.timer.stop() {
-            Ok(back) => back,
-            Err(error) => panic!("{error}"),
-        }
-    }
-
-    fn run_back(back: Vec<Unprocessed>) {
-        back.into_iter().for_each(Unprocessed::run);
-    }
-}
-
-impl<W: Wheel> Expiring for Ours<W> {
-    fn expire<J: Job>(count: usize, work: &Self::Work<J>, treatment: Treatment) -> bool {
+    fn expire<J: Job>(count: usize, work: &Self::Work<J>, run: bool) -> bool {
         const STEP: Duration = Duration::from_millis(1);
         let (timer, mut driver) = match Timer::builder().wheel(W::kind(STEP)).build_manual() {
             Ok(built) => built,
@@ -141,12 +108,38 @@ impl<W: Wheel> Expiring for Ours<W> {
                 panic!("{rejected}");
             }
         }
-        if treatment == Treatment::Run {
+        if run {
             let ran = driver.advance(STEP * (2 + count / 100) as u32);
             assert_eq!(ran, count, "all are due");
         }
         // The cost of dropping these does not belong to an operation.
         std::mem::forget((timer, driver));
         true
+    }
+}
+
+/// The futures of the library.
+#[cfg(feature = "tokio")]
+#[derive(Clone)]
+pub(crate) struct OurSleeps(Timer);
+
+#[cfg(feature = "tokio")]
+impl crate::peer::Sleeps for OurSleeps {
+    type Sleep = timer_core::Sleep;
+
+    fn build() -> Self {
+        Self(Timer::new())
+    }
+
+    fn sleep(&self, delay: Duration) -> Self::Sleep {
+        self.0.sleep(delay)
+    }
+
+    fn reset(sleep: std::pin::Pin<&mut Self::Sleep>, delay: Duration) {
+        sleep.reset(std::time::Instant::now() + delay);
+    }
+
+    async fn limit<F: Future + Send>(&self, limit: Duration, future: F) {
+        _ = self.0.timeout(limit, future).await;
     }
 }

@@ -7,12 +7,11 @@ use std::pin::Pin;
 use std::time::Duration;
 
 #[derive(Clone)]
-pub(super) struct Pingora;
+pub(crate) struct Pingora;
 
 impl Sleeping for Pingora {
     const NAME: &'static str = "pingora";
     const NO_RESET: Option<&'static str> = Some("a sleep cannot be moved");
-    const NO_STOP: &'static str = "its thread never ends";
     type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
     fn build() -> Self {

@@ -1,23 +1,19 @@
 //! Timers that are futures. They are boxed if they cannot be moved, armed by one poll, and
 //! cancelled by a drop.
 
-use super::storming::Storming;
-use super::{Job, Peer};
+use crate::peer::{Job, Peer};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-/// The specific part of such a timer. The rest of [`Peer`] and of storms is the same for all.
-pub trait Sleeping: Clone + Send + 'static {
+/// The specific part of such a timer. The rest of [`Peer`] is the same for all.
+pub(crate) trait Sleeping: Clone + Send + 'static {
     /// See [`Peer::NAME`].
     const NAME: &'static str;
 
     /// See [`Peer::NO_RESET`].
     const NO_RESET: Option<&'static str> = None;
-
-    /// The reason why it cannot be stopped while callers continue.
-    const NO_STOP: &'static str;
 
     /// A pending timer.
     type Sleep: Future + Send + Unpin;
@@ -40,6 +36,7 @@ pub trait Sleeping: Clone + Send + 'static {
 impl<S: Sleeping> Peer for S {
     const NAME: &'static str = S::NAME;
     const NO_RESET: Option<&'static str> = S::NO_RESET;
+    const DROP_CANCELS: bool = true;
     type Handle = S::Sleep;
     type Work<J: Job> = Waker;
 
@@ -73,31 +70,6 @@ impl<S: Sleeping> Peer for S {
     fn reset(&mut self, sleep: &mut S::Sleep, delay: Duration) {
         S::reset(sleep, delay);
     }
-
-    fn pending(&self) -> Option<usize> {
-        None
-    }
-}
-
-impl<S: Sleeping> Storming for S {
-    const NO_STOP: Option<&'static str> = Some(S::NO_STOP);
-    const DROP_CANCELS: bool = true;
-    type Back = ();
-
-    #[inline]
-    fn try_schedule<J: Job>(&mut self, delay: Duration, work: &Waker) -> Option<S::Sleep> {
-        Some(self.schedule::<J>(delay, work))
-    }
-
-    #[inline]
-    fn try_cancel(&mut self, sleep: S::Sleep) -> Option<bool> {
-        self.cancel(sleep);
-        None
-    }
-
-    fn stop_beside_callers(&self) {}
-
-    fn run_back((): ()) {}
 }
 
 /// A waker that runs a job. It is one allocation, and clones share it.

@@ -1,38 +1,45 @@
 //! tokio's `sleep`, boxed, pinned and polled once. Dropping it cancels. The runtime has one thread,
 //! which drives its wheel.
+//!
+//! A build with `--cfg tokio_unstable` measures the alternative timer of the runtime instead, under
+//! the name `tokio-alt`.
 
 use super::sleeping::Sleeping;
-use super::tasks::Tasks;
+use crate::peer::Sleeps;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
-#[derive(Clone)]
-pub(super) struct Tokio {
-    runtime: Arc<Runtime>,
+/// The name of this timer.
+pub(crate) const NAME: &str = if cfg!(tokio_unstable) { "tokio-alt" } else { "tokio" };
+
+fn runtime(workers: usize) -> io::Result<Runtime> {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(workers).enable_time();
+    #[cfg(tokio_unstable)]
+    builder.enable_alt_timer();
+    builder.build()
 }
 
-/// Builds a runtime with one thread and a clock.
-pub(super) fn runtime() -> Arc<Runtime> {
-    match Builder::new_multi_thread().worker_threads(1).enable_time().build() {
-        Ok(runtime) => Arc::new(runtime),
-        Err(error) => panic!("no runtime: {error}"),
-    }
-}
+#[derive(Clone)]
+pub(crate) struct Tokio(Arc<Runtime>);
 
 impl Sleeping for Tokio {
-    const NAME: &'static str = "tokio";
-    const NO_STOP: &'static str = "a call after the end panics";
+    const NAME: &'static str = NAME;
     type Sleep = Pin<Box<Sleep>>;
 
     fn build() -> Self {
-        Self { runtime: runtime() }
+        match runtime(1) {
+            Ok(runtime) => Self(Arc::new(runtime)),
+            Err(error) => panic!("no runtime: {error}"),
+        }
     }
 
     fn on_thread<R>(&self, body: impl FnOnce() -> R) -> R {
-        let _entered = self.runtime.enter();
+        let _entered = self.0.enter();
         body()
     }
 
@@ -49,11 +56,14 @@ impl Sleeping for Tokio {
 
 /// tokio's timer as tasks use it. It is the clock of the runtime on which they run.
 #[derive(Clone)]
-pub(super) struct TokioTasks;
+pub(crate) struct TokioSleeps;
 
-impl Tasks for TokioTasks {
-    const NAME: &'static str = <Tokio as Sleeping>::NAME;
+impl Sleeps for TokioSleeps {
     type Sleep = Sleep;
+
+    fn runtime(workers: usize) -> io::Result<Runtime> {
+        runtime(workers)
+    }
 
     fn build() -> Self {
         Self
@@ -67,7 +77,7 @@ impl Tasks for TokioTasks {
         sleep.reset(Instant::now() + delay);
     }
 
-    async fn is_in_time<F: Future + Send>(&self, limit: Duration, future: F) -> bool {
-        timeout(limit, future).await.is_ok()
+    async fn limit<F: Future + Send>(&self, limit: Duration, future: F) {
+        _ = timeout(limit, future).await;
     }
 }

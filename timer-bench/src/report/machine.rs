@@ -1,82 +1,62 @@
 //! The machine and the software of a run.
 
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 use std::thread::{self, available_parallelism};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-/// The crates whose versions matter to readers of the tables.
-const CRATES: &[&str] = &[
-    "async-io",
-    "futures-timer",
-    "hierarchical_hash_wheel_timer",
-    "mimalloc",
-    "parking_lot",
-    "pingora-timeout",
-    "timer-core",
-    "tokio",
-    "tokio-util",
-];
+/// The crates whose versions matter to readers of the figures.
+const CRATES: &[&str] = &["async-io", "mimalloc", "pingora-timeout", "timer-core", "tokio", "tokio-util"];
 
-/// The machine, its software and the date.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
+/// The machine of a run.
+pub(super) struct Machine {
     /// The name of the processor.
-    pub cpu: String,
-    /// The number of hardware threads.
-    pub cores: usize,
-    /// The memory in GiB.
-    pub memory_gib: u64,
-    /// The name and version of the system.
-    pub kernel: String,
-    /// The version of the compiler.
-    pub rustc: String,
-    /// The commit of this workspace, if it is a git repository.
-    pub commit: String,
-    /// The versions of the measured crates.
-    pub versions: BTreeMap<String, String>,
-    /// The beginning of the run, such as `2025-01-31 12:00 UTC`.
-    pub date: String,
-    /// The number of busy CPUs in the second before the run. The load average of a minute would
-    /// include the compilation. Above 0.3 the tables warn that the figures cannot be trusted.
-    #[serde(default)]
-    pub busy: f64,
+    pub(super) cpu: String,
+    /// The machine, its software, the commit and the date in words.
+    pub(super) text: String,
 }
 
 impl Machine {
     /// Describes this machine. Facts that cannot be determined are empty.
-    pub fn of_this() -> Self {
+    pub(super) fn of_this() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let memory =
-            field(&read("/proc/meminfo"), "MemTotal").and_then(|kib| kib.split(' ').next()?.parse::<u64>().ok());
-        let kernel = read("/proc/sys/kernel/osrelease");
-        let versions = versions(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock")));
+        let cpu = field(&read("/proc/cpuinfo"), "model name").unwrap_or_default();
+        let memory = field(&read("/proc/meminfo"), "MemTotal").unwrap_or_default();
+        let gib = memory.split(' ').next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or_default() >> 20;
         let cores = available_parallelism().map_or(0, usize::from);
         let before = read("/proc/stat");
         thread::sleep(Duration::from_secs(1));
-        let busy = busy_between(&before, &read("/proc/stat")).unwrap_or_default();
-        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        Self {
-            cpu: field(&read("/proc/cpuinfo"), "model name").unwrap_or_default(),
-            cores,
-            memory_gib: memory.unwrap_or_default() >> 20,
-            kernel: format!("{} {}", std::env::consts::OS, kernel.trim()),
-            rustc: said("rustc", &["--version"]),
-            commit: said("git", &["describe", "--always", "--dirty"]),
-            versions: versions.filter(|(name, _)| CRATES.contains(&name.as_str())).collect(),
-            date: date(seconds),
-            busy: (100.0 * busy * cores as f64).round() / 100.0,
-        }
+        // The load average of a minute would include the compilation.
+        let busy = busy_between(&before, &read("/proc/stat")).unwrap_or_default() * cores as f64;
+        let versions = versions(include_str!("../../../Cargo.lock"));
+        let text = format!(
+            "{}, {cpu}, {cores} CPUs, {gib} GiB, {}, {}, commit {}\n{}\n{busy:.1} CPUs were busy just before the run{}\n",
+            said("date", &["-u", "+%Y-%m-%d %H:%M UTC"]),
+            said("uname", &["-sr"]),
+            said("rustc", &["--version"]),
+            said("git", &["describe", "--always", "--dirty"]),
+            versions
+                .filter(|(name, _)| CRATES.contains(name))
+                .map(|(name, version)| format!("{name} {version}"))
+                .collect::<Vec<_>>()
+                .join(", "),
+            if busy > 0.3 { ". Do not trust the figures." } else { "" }
+        );
+        Self { cpu, text }
+    }
+
+    /// Returns the name of a folder for the results of such a machine.
+    pub(super) fn folder(&self) -> String {
+        let words = self.cpu.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        let name = words.collect::<Vec<_>>().join("-").to_lowercase();
+        if name.is_empty() { "unknown".to_owned() } else { name }
     }
 }
 
 /// Returns the share of all CPU time that was busy between two readings of `/proc/stat`, including
 /// the time taken by other machines.
 fn busy_between(before: &str, after: &str) -> Option<f64> {
-    // The columns are user, nice, system, idle, iowait, irq, softirq and steal. The first includes
-    // the time of guests.
+    // The columns are user, nice, system, idle, iowait, irq, softirq and steal.
     let times = |text: &str| -> Option<Vec<u64>> {
         let cpu = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
         cpu.split_whitespace().take(8).map(|ticks| ticks.parse().ok()).collect()
@@ -89,19 +69,16 @@ fn busy_between(before: &str, after: &str) -> Option<f64> {
 
 /// Returns the text after `name :` in one of the lines.
 fn field(text: &str, name: &str) -> Option<String> {
-    let lines = text.lines().filter_map(|line| line.split_once(':'));
-    lines
-        .map(|(field, value)| (field.trim(), value.trim()))
-        .find(|(field, _)| *field == name)
-        .map(|found| found.1.into())
+    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+    lines.find(|(field, _)| field.trim() == name).map(|(_, value)| value.trim().to_owned())
 }
 
 /// Returns the name and version of each package in a lock file.
-fn versions(lock: &str) -> impl Iterator<Item = (String, String)> {
+fn versions(lock: &str) -> impl Iterator<Item = (&str, &str)> {
     lock.split("[[package]]").skip(1).filter_map(|package| {
-        let value = |key: &str| package.lines().find_map(|line| line.strip_prefix(key)?.trim().strip_prefix('='));
-        let value = |key| value(key).map(|value: &str| value.trim().trim_matches('"').to_owned());
-        Some((value("name")?, value("version")?))
+        let value =
+            |key: &str| package.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim_matches('"'));
+        Some((value("name = ")?, value("version = ")?))
     })
 }
 
@@ -112,66 +89,26 @@ fn said(program: &str, args: &[&str]) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// Formats seconds since 1970 as date and minute, by the inverse of Hinnant's `days_from_civil`.
-fn date(seconds: u64) -> String {
-    let (days, minutes) = (seconds / 86_400, seconds % 86_400 / 60);
-    // Days since 1 March 0000. An era has 400 years.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Machine, busy_between, date, field, versions};
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        let known = [
-            (0, "1970-01-01 00:00 UTC"),
-            (951_782_399, "2000-02-28 23:59 UTC"),
-            (951_868_799, "2000-02-29 23:59 UTC"),
-            (951_868_800, "2000-03-01 00:00 UTC"),
-            (1_735_689_599, "2024-12-31 23:59 UTC"),
-            (4_107_542_400, "2100-03-01 00:00 UTC"),
-        ];
-        for (seconds, expected) in known {
-            assert_eq!(date(seconds), expected);
-        }
-    }
+    use super::{Machine, busy_between, versions};
 
     #[test]
     fn versions_are_read_from_a_lock_file() {
         let lock = "version = 4\n\n[[package]]\nname = \"a\"\nversion = \"1.2\"\n\n[[package]]\nname = \"b\"\nversion = \"3\"\n";
-        let pairs = [("a", "1.2"), ("b", "3")].map(|(name, version)| (name.to_owned(), version.to_owned()));
-        assert_eq!(versions(lock).collect::<Vec<_>>(), pairs);
+        assert_eq!(versions(lock).collect::<Vec<_>>(), [("a", "1.2"), ("b", "3")]);
     }
 
     #[test]
-    fn this_machine_is_described() {
-        let machine = Machine::of_this();
-        assert!(machine.cores > 0 && machine.date.starts_with("20"));
-        assert_eq!(machine.versions["timer-core"], env!("CARGO_PKG_VERSION"));
+    fn a_folder_has_a_plain_name() {
+        let machine = Machine { cpu: "Intel(R) Xeon(R) CPU @ 2.60GHz".to_owned(), text: String::new() };
+        assert_eq!(machine.folder(), "intel-r-xeon-r-cpu-2-60ghz");
     }
 
     #[test]
     fn time_neither_idle_nor_waiting_is_busy() {
         let before = "cpu  10 0 10 100 50 0 0 0 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
         let after = "cpu  40 10 20 160 80 5 5 10 30 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
-        assert_eq!(busy_between(before, after), Some(0.4375));
-        assert_eq!(busy_between(before, before), None);
-        assert_eq!(busy_between("", ""), None);
-    }
-
-    #[test]
-    fn a_field_is_found_by_its_whole_name() {
-        let text = "model\t\t: 1\nmodel name\t: Some CPU @ 2: fast\n";
-        assert_eq!(field(text, "model name").as_deref(), Some("Some CPU @ 2: fast"));
+        assert_eq!((busy_between(before, after), busy_between("", "")), (Some(0.4375), None));
     }
 }

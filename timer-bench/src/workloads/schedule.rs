@@ -1,63 +1,51 @@
-//! W1: scheduling. P threads schedule N timers of 10 s to an hour, none of which expires meanwhile.
+//! Threads schedule N timers of 10 s to an hour, none of which expires in that time.
 //!
-//! `ns/schedule` is wall time / N, `cpu-ns/schedule` is the CPU time of the process, and `ms-drain`
-//! is the time for which it works afterwards. `ns/schedule-again` repeats the work after all timers
-//! were cancelled. The first time includes the page faults of memory that is new to the process.
+//! `ns/call` is wall time / N, and `cpu-ns/call` is the CPU time of the process until it is at
+//! rest, because some timers leave work to other threads. `ns/call-again` repeats the work after
+//! all timers were cancelled. The first time includes the page faults of memory that is new to the
+//! process.
 
-use super::Stop;
-use super::caller::{Counter, in_parallel, room, run_here, share};
-use super::kept::HeapPin;
-use super::out::Out;
-use crate::peers::{Peer, TICK};
-use crate::process::until_quiet;
+use crate::caller::{Counter, in_parallel, room, run_here, share};
+use crate::out::{Run, Stop};
+use crate::peer::{Peer, TICK};
+use crate::process::{cpu, until_quiet};
 use crate::random::{SplitMix64, seconds};
 use crate::row::short;
-use crate::settings::Settings;
 use std::time::Duration;
 
-pub(super) fn run<P: Peer>(settings: &Settings, out: &Out) -> Result<(), Stop> {
-    let n = settings.number("n", 1_000_000, 100_000);
-    for threads in settings.list("threads", &[1, 2, 4], &[1, 2, 4]) {
+pub(crate) fn run<P: Peer>(run: &Run) -> Result<(), Stop> {
+    let n = run.settings.number("n", 1_000_000);
+    for threads in run.settings.list("threads", &[1, 2]) {
         let peer = P::build(TICK);
-        let params = format!("n={},P={threads}", short(n));
-        let mut pins = Vec::new();
-        let first = once(&peer, n, threads, &mut pins);
-        out.each(&params, first.wall, n, "ns/schedule");
-        out.each(&params, first.cpu, n, "cpu-ns/schedule");
-        out.drain(&params, first.drain);
-        let again = once(&peer, n, threads, &mut pins);
-        out.each(&params, again.wall, n, "ns/schedule-again");
+        let params = format!("n={},threads={threads}", short(n));
+        let (wall, cpu) = once(&peer, n, threads);
+        run.each(&params, wall, n, "ns/call");
+        run.each(&params, cpu, n, "cpu-ns/call");
+        run.each(&params, once(&peer, n, threads).0, n, "ns/call-again");
         peer.stop();
     }
     Ok(())
 }
 
-struct RunTimes {
-    wall: Duration,
-    cpu: Duration,
-    drain: Option<Duration>,
-}
-
-/// Schedules all timers, then cancels them.
-fn once<P: Peer>(peer: &P, n: usize, threads: usize, pins: &mut Vec<HeapPin>) -> RunTimes {
+/// Schedules all timers, then cancels them. Returns wall time and CPU time of the former.
+fn once<P: Peer>(peer: &P, n: usize, threads: usize) -> (Duration, Duration) {
     let delays = seconds(10, 3600);
     let prepare = |_: &mut P, index| {
         let (count, before) = share(n, index, threads);
         (P::work(Counter::leak()), SplitMix64::delays(before), room(count))
     };
-    let run = in_parallel(peer, threads, prepare, |caller, (work, mut random, mut handles)| {
+    let calls = in_parallel(peer, threads, prepare, |caller, (work, mut random, mut handles)| {
         for handle in &mut handles {
             *handle = Some(caller.schedule(random.duration(&delays), &work));
         }
-        (handles, HeapPin::default())
+        handles
     });
-    let drain = until_quiet(Duration::from_secs(5));
+    let before = cpu();
+    until_quiet(Duration::from_secs(5));
+    let rest = cpu() - before;
     run_here(peer, |caller| {
-        for (handles, pin) in run.results {
-            pins.push(pin);
-            handles.into_iter().flatten().for_each(|handle| caller.cancel(handle));
-        }
+        calls.results.into_iter().flatten().flatten().for_each(|handle| caller.cancel(handle));
     });
     until_quiet(Duration::from_secs(5));
-    RunTimes { wall: run.wall, cpu: run.cpu, drain }
+    (calls.wall, calls.cpu + rest)
 }

@@ -1,0 +1,160 @@
+//! The table at the end of a run, and the comparison with a kept run.
+
+use super::results::{Results, Summary};
+use crate::peer::{FLOOR, OURS};
+use crate::row::figure;
+
+/// A line of the table.
+pub(super) struct Line {
+    pub(super) title: &'static str,
+    pub(super) workload: &'static str,
+    pub(super) params: &'static str,
+    pub(super) unit: &'static str,
+    /// The plot that shows the line, if one does.
+    pub(super) plot: &'static str,
+}
+
+const fn line(workload: &'static str, params: &'static str, unit: &'static str, title: &'static str) -> Line {
+    Line { title, workload, params, unit, plot: "" }
+}
+
+const fn shown(plot: &'static str, mut line: Line) -> Line {
+    line.plot = plot;
+    line
+}
+
+pub(super) const LINES: &[Line] = &[
+    shown("timers", line("schedule", "threads=1", "ns/call", "schedule, 1 thread, ns")),
+    line("schedule", "threads=2", "ns/call", "schedule, 2 threads, ns"),
+    line("schedule", "threads=1,mimalloc", "ns/call", "schedule, 1 thread, mimalloc, ns"),
+    shown("timers", line("pair", "threads=1", "ns/pair", "schedule and cancel, 1 thread, ns")),
+    shown("timers", line("pair", "threads=2", "ns/pair", "schedule and cancel, 2 threads, ns")),
+    line("pair", "threads=4", "ns/pair", "schedule and cancel, 4 threads, ns"),
+    shown("timers", line("reset", "threads=1", "ns/reset", "reset, 1 thread, ns")),
+    line("reset", "threads=2", "ns/reset", "reset, 2 threads, ns"),
+    shown("timers", line("cancel", "", "cpu-ns/cancel", "cancel a million in random order, CPU ns")),
+    line("cancel", "mimalloc", "cpu-ns/cancel", "the same with mimalloc, CPU ns"),
+    line("crowd", "", "ms-late", "a million due in 200 ms, the last is late by ms"),
+    shown("timers", line("crowd", "", "cpu-s", "a million due in 200 ms, CPU s")),
+    line("lateness", "tick=1ms", "us-p99", "lateness at a tick of 1 ms, p99, us"),
+    line("lateness", "tick=10us", "us-p99", "lateness at the finest tick, p99, us"),
+    shown("timers", line("busy", "", "ns-p99.9", "a call while 100,000 a second fire, p99.9, ns")),
+    line("overload", "threads=8", "ns/pair", "8 threads at full speed on all CPUs, a pair, ns"),
+    line("overload", "threads=8", "us-p99.9", "the same, a call, p99.9, us"),
+    line("overload", "threads=8", "ms-lag-max", "the same, worst lag, ms"),
+    line("overload", "threads=64", "ms-lag-max", "64 threads that cancel nothing, worst lag, ms"),
+    line("overload", "threads=64", "ms-lag-max-after", "the same from 1 s after a stall of 1 s, ms"),
+    line("idle", "n=1", "switches/s", "idle, wake-ups per second"),
+    line("idle", "n=1M", "cpu-ms/s", "a million pending, nothing due, CPU ms per second"),
+    shown("timers", line("memory", "", "B-heap", "memory of a pending timer, bytes")),
+    line("futures", "workers=1,fresh", "ns/wait", "a wait with a limit, 1 worker, ns"),
+    line("futures", "workers=2,fresh", "ns/wait", "a wait with a limit, 2 workers, ns"),
+    line("futures", "workers=2,reset", "ns/wait", "the same with one sleep that is reset, ns"),
+    line("sleepers", "", "ms-late", "a million sleepers, the last is late by ms"),
+    line("queue", "", "cpu-ns/insert", "delay queue, insert a million, CPU ns"),
+    line("queue", "", "cpu-ns/pair", "delay queue, insert and remove, CPU ns"),
+    line("queue", "", "cpu-ns/reset", "delay queue, reset among a million, CPU ns"),
+    line("queue", "", "cpu-ns/expired", "delay queue, an item that comes out, CPU ns"),
+    line("instructions", "op=pair", "instructions", "instructions of a schedule and cancel"),
+    line("instructions", "op=expiry", "instructions", "instructions of an expiry"),
+    line("held", "case=1", "us-held-max", "longest hold of a lock, a late round, us"),
+    line("held", "case=2", "us-held-max", "longest hold of a lock, a cascade of 3 million, us"),
+    line("durable-sqlite", "callers=1", "schedules/s", "SQLite, 1 caller, schedules per second"),
+    shown("durable", line("durable-sqlite", "callers=64", "schedules/s", "SQLite, 64 callers, schedules per second")),
+    shown("durable", line("durable-sqlite", "", "lives/s", "SQLite, 512 in flight, lives per second")),
+    shown("durable", line("durable-sqlite", "", "us-p99", "SQLite, lag at 1,000 a second, p99, us")),
+    shown(
+        "durable",
+        line("durable-postgres", "callers=64", "schedules/s", "PostgreSQL, 64 callers, schedules per second"),
+    ),
+    shown("durable", line("durable-postgres", "", "lives/s", "PostgreSQL, 512 in flight, lives per second")),
+    shown("durable", line("durable-postgres", "", "us-p99", "PostgreSQL, lag at 1,000 a second, p99, us")),
+];
+
+/// Returns the table in Markdown, a row for each line that has a figure of ours. The ratio says how
+/// many times better ours is than the best other timer.
+pub(super) fn table(results: &Results) -> String {
+    let mut rows = vec![["", "timer", "best other", "ratio"].map(str::to_owned)];
+    for line in LINES {
+        let is_rate = ["schedules/s", "lives/s"].contains(&line.unit);
+        let mut best: Option<(f64, &str)> = None;
+        let mut ours = None;
+        for one in results.of(line.workload, line.params, line.unit) {
+            let Some(Summary { median, .. }) = one.summary() else { continue };
+            let is_better = best.is_none_or(|(other, _)| if is_rate { median > other } else { median < other });
+            match one.peer.as_str() {
+                OURS => ours = Some(median),
+                FLOOR => {}
+                peer if !peer.starts_with(OURS) && is_better => best = Some((median, peer)),
+                _ => {}
+            }
+        }
+        let Some(ours) = ours else { continue };
+        let (other, ratio) = best.map_or_else(Default::default, |(other, peer)| {
+            let ratio = if is_rate { ours / other } else { other / ours };
+            let ratio = if ratio.is_finite() && ours.abs() > 0.05 { format!("{ratio:.2}") } else { String::new() };
+            (format!("{} ({peer})", figure(other)), ratio)
+        });
+        rows.push([line.title.to_owned(), figure(ours), other, ratio]);
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..4).map(width).collect();
+    let mut text = String::new();
+    for (at, row) in rows.iter().enumerate() {
+        let cells: Vec<_> = row.iter().zip(&widths).map(|(cell, width)| format!(" {cell:<width$} ")).collect();
+        text += &format!("|{}|\n", cells.join("|"));
+        if at == 0 {
+            text += &format!("|{}|\n", widths.iter().map(|width| "-".repeat(width + 2)).collect::<Vec<_>>().join("|"));
+        }
+    }
+    text
+}
+
+/// Returns the figures of ours that differ from those of `kept` by more than 5 % and by more than
+/// the rounds do.
+pub(super) fn comparison(kept: &Results, results: &Results) -> String {
+    let mut text = String::new();
+    for new in results.0.iter().filter(|one| one.peer.starts_with(OURS) && !one.params.contains(",t=")) {
+        let is_same = |one: &&_| {
+            let super::results::Series { workload, peer, params, unit, .. } = one;
+            (workload, peer, params, unit) == (&new.workload, &new.peer, &new.params, &new.unit)
+        };
+        let Some((before, after)) = kept.0.iter().find(is_same).and_then(|old| old.summary().zip(new.summary())) else {
+            continue;
+        };
+        let is_apart = after.min > before.max || after.max < before.min;
+        if is_apart && (after.median - before.median).abs() > 0.05 * before.median.abs() {
+            let (old, now) = (figure(before.median), figure(after.median));
+            text += &format!("{} {} {}: {old} -> {now} {}\n", new.workload, new.peer, new.params, new.unit);
+        }
+    }
+    if text.is_empty() { "no figure of ours differs beyond the rounds and 5 %\n".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{comparison, table};
+    use crate::report::results::tests::results;
+
+    #[test]
+    fn a_row_names_the_best_other_timer() {
+        let results = results(
+            "timer schedule n=1M,threads=1 50 ns/call\ntimer-hashed schedule n=1M,threads=1 10 ns/call\n\
+             tokio schedule n=1M,threads=1 100 ns/call\nnetty schedule n=1M,threads=1 200 ns/call\n\
+             floor schedule n=1M,threads=1 1 ns/call\ntokio reset n=1M,threads=1 1 ns/reset\n\
+             timer durable-sqlite in-flight=512 300 lives/s\npoller durable-sqlite in-flight=512 100 lives/s",
+        );
+        let words: Vec<String> =
+            table(&results).lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(words[2], "| schedule, 1 thread, ns | 50.00 | 100.0 (tokio) | 2.00 |");
+        assert_eq!(words[3], "| SQLite, 512 in flight, lives per second | 300.0 | 100.0 (poller) | 3.00 |");
+        assert_eq!(words.len(), 4, "a line without a figure of ours is left out");
+    }
+
+    #[test]
+    fn overlapping_rounds_do_not_differ() {
+        let kept = results("timer pair - 50 ns\ntimer pair - 60 ns\ntimer reset - 50 ns\ntokio pair - 1 ns");
+        let new = results("timer pair - 58 ns\ntimer pair - 80 ns\ntimer reset - 40 ns\ntokio pair - 9 ns");
+        assert_eq!(comparison(&kept, &new), "reset timer -: 50.00 -> 40.00 ns\n");
+    }
+}
