@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-/// A timeout that was not accepted. [`into_task`](Self::into_task) returns the task.
+/// A timeout that was not accepted. [`into_inner`](Self::into_inner) returns the task.
 ///
 /// The error works with `?` for every task, because it is `Error + Send + Sync + 'static` for every
 /// task that is `Send + 'static`. It is small.
@@ -25,14 +25,15 @@ use std::time::Duration;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[doc(alias = "RejectedExecutionException")]
-pub struct RejectedTimeout<T> {
+#[doc(alias = "RejectedTimeout")]
+pub struct ScheduleError<T> {
     /// The reason for the refusal.
     pub reason: RejectReason,
     /// The mutex makes the error `Sync` even if the task is not. It is never locked.
     task: TaskBox<Box<T>>,
 }
 
-impl<T> RejectedTimeout<T> {
+impl<T> ScheduleError<T> {
     #[cold]
     pub(crate) fn new(task: T, reason: RejectReason) -> Self {
         Self { reason, task: TaskBox::new(Box::new(task)) }
@@ -49,38 +50,39 @@ impl<T> RejectedTimeout<T> {
     /// let timer = Timer::new();
     /// timer.stop()?;
     /// let rejected = timer.new_timeout(Duration::from_secs(1), |_: &Timeout| println!("retry")).unwrap_err();
-    /// let task = rejected.into_task();
+    /// let task = rejected.into_inner();
     /// # drop(task);
     /// # Ok::<(), timer_core::StopError>(())
     /// ```
-    pub fn into_task(self) -> T {
+    #[doc(alias = "into_task")]
+    pub fn into_inner(self) -> T {
         *self.task.into_inner()
     }
 }
 
-impl<T> fmt::Debug for RejectedTimeout<T> {
+impl<T> fmt::Debug for ScheduleError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RejectedTimeout").field("reason", &self.reason).finish_non_exhaustive()
+        f.debug_struct("ScheduleError").field("reason", &self.reason).finish_non_exhaustive()
     }
 }
 
-impl<T> fmt::Display for RejectedTimeout<T> {
+impl<T> fmt::Display for ScheduleError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.reason.fmt(f)
     }
 }
 
-impl<T> Error for RejectedTimeout<T> {}
+impl<T> Error for ScheduleError<T> {}
 
-impl<T> From<RejectedTimeout<T>> for RejectReason {
-    fn from(rejected: RejectedTimeout<T>) -> RejectReason {
+impl<T> From<ScheduleError<T>> for RejectReason {
+    fn from(rejected: ScheduleError<T>) -> RejectReason {
         rejected.reason
     }
 }
 
-/// Converts the [reason](RejectedTimeout::reason), and drops the task.
-impl<T> From<RejectedTimeout<T>> for io::Error {
-    fn from(rejected: RejectedTimeout<T>) -> Self {
+/// Converts the [reason](ScheduleError::reason), and drops the task.
+impl<T> From<ScheduleError<T>> for io::Error {
+    fn from(rejected: ScheduleError<T>) -> Self {
         rejected.reason.into()
     }
 }
@@ -223,23 +225,24 @@ impl Error for StopError {}
 ///
 /// ```
 /// use std::time::Duration;
-/// use timer_core::{Timer, WouldDeadlock};
+/// use timer_core::{Timer, DeadlockError};
 ///
 /// let (timer, mut driver) = Timer::builder().build_manual()?;
-/// timer.new_timeout(Duration::from_secs(1), |me| assert_eq!(me.cancel_and_wait(), Err(WouldDeadlock)))?;
+/// timer.new_timeout(Duration::from_secs(1), |me| assert_eq!(me.cancel_and_wait(), Err(DeadlockError)))?;
 /// assert_eq!(driver.advance(Duration::from_secs(1)), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct WouldDeadlock;
+#[doc(alias = "WouldDeadlock")]
+pub struct DeadlockError;
 
-impl fmt::Display for WouldDeadlock {
+impl fmt::Display for DeadlockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("cancel_and_wait was called from a run of this timeout, so it would wait for its own caller")
     }
 }
 
-impl Error for WouldDeadlock {}
+impl Error for DeadlockError {}
 
 /// An invalid configuration. The message names the given value and the allowed ones.
 ///

@@ -85,7 +85,7 @@ pub use config::{MissedTickBehavior, WheelKind};
 pub use counters::{LagSnapshot, TimerStats};
 pub use engine::{StopReport, Unprocessed};
 pub use entry::{Timeout, TimerTask};
-pub use error::{BuildError, RejectReason, RejectedTimeout, StopError, WouldDeadlock};
+pub use error::{BuildError, DeadlockError, RejectReason, ScheduleError, StopError};
 #[doc(inline)]
 pub use future::{Elapsed, Interval, Sleep, TimeoutFuture};
 pub use handle::{CancelOnDrop, Driver, ManualDriver, Timer, TimerBuilder, Turn, WeakTimer};

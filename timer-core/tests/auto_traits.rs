@@ -15,7 +15,7 @@ auto_traits! {
     timer_core::ManualDriver: 1 0 1 0,
     timer_core::MissedTickBehavior: 1 1 1 1,
     timer_core::RejectReason: 1 1 1 1,
-    timer_core::RejectedTimeout<Task>: 1 1 1 0,
+    timer_core::ScheduleError<Task>: 1 1 1 0,
     timer_core::StopError: 1 1 1 1,
     timer_core::StopReport: 1 1 1 0,
     timer_core::Timeout: 1 1 1 1,
@@ -26,7 +26,7 @@ auto_traits! {
     timer_core::Unprocessed: 1 1 1 0,
     timer_core::WeakTimer: 1 1 1 1,
     timer_core::WheelKind: 1 1 1 1,
-    timer_core::WouldDeadlock: 1 1 1 1,
+    timer_core::DeadlockError: 1 1 1 1,
     // Futures.
     timer_core::Elapsed: 1 1 1 1,
     timer_core::Interval: 1 1 1 1,
@@ -49,6 +49,6 @@ auto_traits! {
     wheel::Key: 1 1 1 1,
     // Executors.
     executor::ImmediateExecutor: 1 1 1 1,
-    executor::Rejected: 1 0 1 0,
+    executor::ExecuteError: 1 0 1 0,
     executor::Task: 1 0 1 0,
 }

@@ -10,7 +10,7 @@ use crate::store::{Micros, Store};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
-use timer_executor::{Rejected, Task, TaskExecutor};
+use timer_executor::{ExecuteError, Task, TaskExecutor};
 
 /// Moves the virtual time of a [`DurableTimer`](crate::DurableTimer) and runs its handlers.
 ///
@@ -92,7 +92,7 @@ impl Tasks {
 }
 
 impl TaskExecutor for Tasks {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(task);
         Ok(())
     }

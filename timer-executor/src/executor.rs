@@ -1,10 +1,10 @@
 //! The trait of executors, the rejection, and the executors among standard types: `Arc`, `Box` and
 //! closures.
 //!
-//! A task that an executor does not take returns to the caller, in [`Rejected`] or in the batch,
-//! which keeps its order. If the executor panics during the provided `execute_batch`, the rejected
-//! tasks and those not yet handed over stay in the batch. Other modules contain the executors of
-//! this crate.
+//! A task that an executor does not take returns to the caller, in [`ExecuteError`] or in the
+//! batch, which keeps its order. If the executor panics during the provided `execute_batch`, the
+//! rejected tasks and those not yet handed over stay in the batch. Other modules contain the
+//! executors of this crate.
 
 use std::fmt;
 use std::mem;
@@ -26,17 +26,17 @@ use crate::Task;
 ///
 /// ```
 /// use std::sync::atomic::{AtomicBool, Ordering};
-/// use timer_executor::{Rejected, Task, TaskExecutor};
+/// use timer_executor::{ExecuteError, Task, TaskExecutor};
 ///
 /// struct Gate {
 ///     open: AtomicBool,
 /// }
 ///
 /// impl TaskExecutor for Gate {
-///     fn execute(&self, task: Task) -> Result<(), Rejected> {
+///     fn execute(&self, task: Task) -> Result<(), ExecuteError> {
 ///         // ORDERING: Relaxed, the flag guards no other data.
 ///         if !self.open.load(Ordering::Relaxed) {
-///             return Err(Rejected(task));
+///             return Err(ExecuteError(task));
 ///         }
 ///         std::thread::spawn(move || task.run());
 ///         Ok(())
@@ -44,7 +44,7 @@ use crate::Task;
 /// }
 ///
 /// let gate = Gate { open: AtomicBool::new(false) };
-/// let Rejected(task) = gate.execute(Task::new(|| println!("ran here instead"))).unwrap_err();
+/// let ExecuteError(task) = gate.execute(Task::new(|| println!("ran here instead"))).unwrap_err();
 /// task.run();
 /// ```
 #[doc(alias = "Executor")]
@@ -54,7 +54,8 @@ pub trait TaskExecutor: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns [`Rejected`] with the task in it if the executor has no room for it or is shut down.
+    /// Returns [`ExecuteError`] with the task in it if the executor has no room for it or is shut
+    /// down.
     ///
     /// # Examples
     ///
@@ -63,7 +64,7 @@ pub trait TaskExecutor: Send + Sync + 'static {
     ///
     /// ImmediateExecutor.execute(Task::new(|| println!("now"))).unwrap();
     /// ```
-    fn execute(&self, task: Task) -> Result<(), Rejected>;
+    fn execute(&self, task: Task) -> Result<(), ExecuteError>;
 
     /// Takes many tasks at once. It removes each task that it takes from `tasks`. The tasks that
     /// remain there were rejected, and they keep their order.
@@ -85,7 +86,7 @@ pub trait TaskExecutor: Send + Sync + 'static {
     fn execute_batch(&self, tasks: &mut Vec<Task>) {
         let tasks = RemoveSpent(tasks);
         for slot in tasks.0.iter_mut() {
-            if let Err(Rejected(task)) = self.execute(mem::replace(slot, Task::SPENT)) {
+            if let Err(ExecuteError(task)) = self.execute(mem::replace(slot, Task::SPENT)) {
                 *slot = task;
             }
         }
@@ -125,23 +126,39 @@ impl Drop for RemoveSpent<'_> {
 /// # Examples
 ///
 /// ```
-/// use timer_executor::{Rejected, Task};
+/// use timer_executor::{ExecuteError, Task};
 ///
-/// let rejected = Rejected(Task::new(|| println!("ran by the caller")));
+/// let rejected = ExecuteError(Task::new(|| println!("ran by the caller")));
 /// assert_eq!(rejected.to_string(), "the executor did not take the task, because it is full or shut down");
 /// rejected.0.run();
 /// ```
 #[derive(Debug)]
+#[doc(alias = "Rejected")]
 #[doc(alias = "RejectedExecutionException")]
-pub struct Rejected(pub Task);
+pub struct ExecuteError(pub Task);
 
-impl fmt::Display for Rejected {
+impl ExecuteError {
+    /// Returns the task.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_executor::{ExecuteError, Task};
+    ///
+    /// ExecuteError(Task::new(|| println!("ran by the caller"))).into_inner().run();
+    /// ```
+    pub fn into_inner(self) -> Task {
+        self.0
+    }
+}
+
+impl fmt::Display for ExecuteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the executor did not take the task, because it is full or shut down")
     }
 }
 
-impl std::error::Error for Rejected {}
+impl std::error::Error for ExecuteError {}
 
 /// A shared executor. Two timers may run their tasks on the same pool.
 ///
@@ -157,7 +174,7 @@ impl std::error::Error for Rejected {}
 /// other.execute(Task::new(|| println!("by the other"))).unwrap();
 /// ```
 impl<E: TaskExecutor + ?Sized> TaskExecutor for Arc<E> {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         (**self).execute(task)
     }
 
@@ -192,7 +209,7 @@ impl<E: TaskExecutor + ?Sized> TaskExecutor for Arc<E> {
 /// ```
 // This is not implemented for every `Box<E>`, because a box of a closure is a closure below.
 impl TaskExecutor for Box<dyn TaskExecutor> {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         (**self).execute(task)
     }
 
@@ -219,7 +236,7 @@ impl TaskExecutor for Box<dyn TaskExecutor> {
 /// executor.execute(Task::new(|| println!("on a new thread"))).unwrap();
 /// ```
 impl<F: Fn(Task) + Send + Sync + 'static> TaskExecutor for F {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         self(task);
         Ok(())
     }

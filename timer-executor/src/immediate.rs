@@ -3,7 +3,7 @@
 //!
 //! A task has finished when `execute` returns, and none is ever rejected.
 
-use crate::{Rejected, Task, TaskExecutor};
+use crate::{ExecuteError, Task, TaskExecutor};
 
 /// An executor that runs each task at once on the thread that hands it over, the worker of a timer.
 ///
@@ -29,7 +29,7 @@ use crate::{Rejected, Task, TaskExecutor};
 pub struct ImmediateExecutor;
 
 impl TaskExecutor for ImmediateExecutor {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         task.run();
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! Executors for the due tasks of a timer, on its own thread, on rayon or on a thread pool.
 //!
 //! A timer decides *when* a task runs, and a [`TaskExecutor`] decides *where*. The timer hands each
-//! due task over as a [`Task`]. The executor either runs it or returns it as [`Rejected`], so no
-//! task is lost between the two.
+//! due task over as a [`Task`]. The executor either runs it or returns it as [`ExecuteError`], so
+//! no task is lost between the two.
 //!
 //! ```
 //! use std::sync::mpsc::channel;
@@ -67,7 +67,7 @@
 //! |---|---|
 //! | `java.util.concurrent.Executor` | [`TaskExecutor`] |
 //! | `Runnable` | [`Task`], owned and run once; [`Task::from_waker`] for work that already lives in an `Arc` |
-//! | `RejectedExecutionException` | [`Rejected`], an error value that contains the task |
+//! | `RejectedExecutionException` | [`ExecuteError`], an error value that contains the task |
 //! | `RejectedExecutionHandler`, `CallerRunsPolicy` | the caller gets the task back and decides; the timer runs it on its worker |
 //! | Netty's `ImmediateExecutor.INSTANCE` | [`ImmediateExecutor`] |
 //! | `new HashedWheelTimer(..., Executor taskExecutor)` | any [`TaskExecutor`], given to the timer's builder |
@@ -94,7 +94,7 @@ mod task;
 #[cfg(feature = "threadpool")]
 mod threadpool;
 
-pub use executor::{Rejected, TaskExecutor};
+pub use executor::{ExecuteError, TaskExecutor};
 pub use immediate::ImmediateExecutor;
 pub use panics::PanicMessage;
 #[cfg(feature = "rayon")]

@@ -34,12 +34,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// let message = catch(|| panic!("no route to host {}", 7)).unwrap_err();
 /// assert_eq!(message.to_string(), "no route to host 7");
 /// ```
+#[doc(hidden)]
 #[inline]
 pub fn catch<R>(f: impl FnOnce() -> R) -> Result<R, PanicMessage> {
     catch_unwind(AssertUnwindSafe(f)).map_err(PanicMessage::from_payload)
 }
 
 /// Runs `f` and reports a panic in it as a `tracing` error with the message `event`.
+#[doc(hidden)]
 pub fn contain(event: &'static str, f: impl FnOnce()) {
     if let Err(message) = catch(f) {
         // A subscriber is user code too. If it panics, no place is left to report to.

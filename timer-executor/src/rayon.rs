@@ -5,7 +5,7 @@
 use ::rayon::ThreadPool;
 
 use crate::batch::{self, Runner, RunnerQueue};
-use crate::{Rejected, Task, TaskExecutor, panics};
+use crate::{ExecuteError, Task, TaskExecutor, panics};
 
 /// An executor that runs each task on a rayon pool. A slow task occupies a thread of the pool and
 /// delays no other task while a thread is idle.
@@ -112,9 +112,9 @@ impl RayonExecutor {
 }
 
 impl TaskExecutor for RayonExecutor {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         if !self.is_up() {
-            return Err(Rejected(task));
+            return Err(ExecuteError(task));
         }
         self.spawn(move || task.run());
         Ok(())

@@ -11,7 +11,7 @@ use ::threadpool::ThreadPool;
 
 use crate::batch::{self, Runner, RunnerQueue};
 use crate::permits::PermitPool;
-use crate::{Rejected, Task, TaskExecutor, panics};
+use crate::{ExecuteError, Task, TaskExecutor, panics};
 
 /// An executor that runs each task on its own pool of threads, named `timer-pool`.
 ///
@@ -111,13 +111,13 @@ impl ThreadPoolExecutor {
     ///
     /// ```
     /// use std::sync::mpsc::channel;
-    /// use timer_executor::{Rejected, Task, TaskExecutor, ThreadPoolExecutor};
+    /// use timer_executor::{ExecuteError, Task, TaskExecutor, ThreadPoolExecutor};
     ///
     /// let executor = ThreadPoolExecutor::bounded(1, 1);
     /// let (open, gate) = channel::<()>();
     /// executor.execute(Task::new(move || gate.recv().unwrap())).unwrap(); // occupies the thread
     /// executor.execute(Task::new(|| println!("waited in the queue"))).unwrap();
-    /// let Rejected(task) = executor.execute(Task::new(|| println!("ran by the caller"))).unwrap_err();
+    /// let ExecuteError(task) = executor.execute(Task::new(|| println!("ran by the caller"))).unwrap_err();
     /// task.run();
     /// open.send(()).unwrap();
     /// ```
@@ -176,9 +176,9 @@ impl ThreadPoolExecutor {
 }
 
 impl TaskExecutor for ThreadPoolExecutor {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         if self.handle.try_acquire(1) == 0 {
-            return Err(Rejected(task));
+            return Err(ExecuteError(task));
         }
         self.handle.push_one(task);
         Ok(())

@@ -7,7 +7,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use timer_executor::{RayonExecutor, Rejected, Task, TaskExecutor};
+use timer_executor::{ExecuteError, RayonExecutor, Task, TaskExecutor};
 
 #[test]
 fn a_pool_that_cannot_start_loses_no_task() {
@@ -18,7 +18,7 @@ fn a_pool_that_cannot_start_loses_no_task() {
         let ran = ran.clone();
         Task::new(move || _ = ran.fetch_add(1, Ordering::Relaxed))
     };
-    let Err(Rejected(rejected)) = executor.execute(task()) else { panic!("no thread can run it") };
+    let Err(ExecuteError(rejected)) = executor.execute(task()) else { panic!("no thread can run it") };
     rejected.run();
     for size in 1..=3 {
         let mut batch: Vec<Task> = (0..size).map(|_| task()).collect();

@@ -4,7 +4,7 @@
 //! The poll waits for sockets, but no longer than until the next timeout. Then the loop takes a
 //! turn of the timer, which runs the due tasks on the loop's thread. The loop's own timeouts need
 //! no wake-up, because the loop takes a turn before it waits again. If another thread schedules a
-//! timeout that is due before the poll would return, `set_waker` wakes the poll.
+//! timeout that is due before the poll would return, `on_wake` wakes the poll.
 //!
 //! Every line from a client moves its connection's timeout. A client that hangs up cancels it. A
 //! client that falls silent is closed by it.
@@ -76,7 +76,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     let waker = Waker::new(server.poll.registry(), WAKER)?;
     // If waking the poll failed, the poll would still end at its time-out, and the alarm would be
     // late.
-    driver.set_waker(move || _ = waker.wake());
+    driver.on_wake(move || _ = waker.wake());
 
     let clients = clients(server.listener.local_addr()?, options);
     let alarms = alarms(timer.clone(), server.due.clone(), options.alarms);
@@ -170,7 +170,7 @@ impl Server {
                 return Ok(());
             }
             // mio rounds the time-out up to the system's resolution, so the loop does not spin.
-            let wait = turn.next.map(|next| next.saturating_duration_since(Instant::now()));
+            let wait = turn.next_deadline.map(|next| next.saturating_duration_since(Instant::now()));
             match self.poll.poll(&mut events, wait) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 result => result?,

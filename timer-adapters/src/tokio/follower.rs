@@ -167,7 +167,7 @@ impl Virtual {
     pub(super) fn new() -> io::Result<Arc<Self>> {
         let (timer, mut driver) = Timer::builder().name("paused").build_manual().map_err(io::Error::other)?;
         let keepers = Arc::<Keepers>::default();
-        driver.set_waker({
+        driver.on_wake({
             let keepers = keepers.clone();
             move || keepers.wake()
         });

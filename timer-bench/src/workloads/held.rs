@@ -58,7 +58,7 @@ fn once(case: &str, wheel: WheelKind, n: usize, late: Duration, run: &Run) -> Re
     let longest = thread::scope(|scope| {
         let caller = scope.spawn(|| call(&timer, &over));
         // The other thread has one timeout at a time.
-        while let Some(next) = driver.turn().next.filter(|_| timer.pending_timeouts() > 1) {
+        while let Some(next) = driver.turn().next_deadline.filter(|_| timer.pending_timeouts() > 1) {
             thread::sleep(next.saturating_duration_since(Instant::now()));
         }
         // ORDERING: Relaxed, because it only ends the calls.

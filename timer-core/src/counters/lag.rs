@@ -108,7 +108,7 @@ impl LagHistogram {
 /// assert_eq!((lag.count(), lag.max()), (1, Duration::ZERO));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct LagSnapshot {
     counts: Box<[u64]>,
     count: u64,
@@ -127,6 +127,40 @@ impl LagSnapshot {
         self.sum = self.sum.saturating_add(other.sum);
         self.max = self.max.max(other.max);
         self
+    }
+
+    /// Returns the values that were recorded after `earlier`, an older snapshot of the same
+    /// histogram. [`max`](Self::max) of the result may be too high by 1 %.
+    ///
+    /// # Examples
+    ///
+    /// The 99th percentile of the last minute:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    ///
+    /// let (timer, mut driver) = Timer::builder().build_manual()?;
+    /// let minute_ago = timer.stats().timeout_lag;
+    /// timer.new_timeout(Duration::from_secs(5), |_| {})?;
+    /// driver.advance(Duration::from_secs(60));
+    /// let minute = timer.stats().timeout_lag.since(&minute_ago);
+    /// assert_eq!((minute.count(), minute.quantile(0.99)), (1, Duration::ZERO));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "difference")]
+    #[must_use]
+    pub fn since(&self, earlier: &LagSnapshot) -> LagSnapshot {
+        let before = earlier.counts.iter().chain(std::iter::repeat(&0));
+        let counts: Box<[u64]> =
+            self.counts.iter().zip(before).map(|(now, before)| now.saturating_sub(*before)).collect();
+        let Some(highest) = counts.iter().rposition(|count| *count > 0) else { return LagSnapshot::default() };
+        LagSnapshot {
+            count: counts.iter().sum(),
+            counts,
+            sum: self.sum.saturating_sub(earlier.sum),
+            max: upper_edge(highest).min(self.max),
+        }
     }
 
     /// Returns the number of values.
@@ -272,6 +306,22 @@ mod tests {
         assert_eq!((lag.quantile(0.5), lag.quantile(0.67)), (Duration::from_nanos(20), Duration::from_nanos(30)));
         assert_eq!((lag.count(), lag.max(), lag.sum()), (3, Duration::from_nanos(30), Duration::from_nanos(60)));
         assert_eq!(LagSnapshot::default().merged(&lag).count(), 3);
+    }
+
+    #[test]
+    fn a_difference_has_the_later_values() {
+        let lag = LagHistogram::default();
+        let empty = lag.snapshot();
+        [10, 5_000].into_iter().for_each(|nanos| lag.record(nanos));
+        let earlier = lag.snapshot();
+        assert_eq!((earlier.since(&empty), earlier.since(&earlier)), (earlier.clone(), LagSnapshot::default()));
+        [20, 1_000, 30].into_iter().for_each(|nanos| lag.record(nanos));
+        let later = lag.snapshot().since(&earlier);
+        assert_eq!(
+            (later.count(), later.sum(), later.quantile(0.5)),
+            (3, Duration::from_nanos(1_050), Duration::from_nanos(30))
+        );
+        assert!((1_000..=1_010).contains(&later.max().as_nanos()), "{later:?}");
     }
 
     #[test]

@@ -380,3 +380,6 @@ impl<T> fmt::Debug for SharedDelayQueue<T> {
         f.debug_struct("SharedDelayQueue").field("len", &self.len()).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(timer_loom)))]
+mod tests;

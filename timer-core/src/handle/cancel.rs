@@ -3,7 +3,7 @@
 
 use crate::entry::state::Cancel;
 use crate::entry::{TaskRight, Timeout};
-use crate::error::WouldDeadlock;
+use crate::error::DeadlockError;
 use crate::shard::{MAX_PER_LOCK, contain};
 use crate::sync::{event_of, is_running};
 
@@ -54,7 +54,7 @@ impl Timeout {
     ///
     /// # Errors
     ///
-    /// Returns [`WouldDeadlock`] and changes nothing if a run of this timeout is on the stack of
+    /// Returns [`DeadlockError`] and changes nothing if a run of this timeout is on the stack of
     /// the calling thread. Other circular waits, such as two tasks that wait for each other, are
     /// not detected.
     ///
@@ -75,10 +75,10 @@ impl Timeout {
     /// println!("no flush is running, and none will run");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn cancel_and_wait(&self) -> Result<bool, WouldDeadlock> {
+    pub fn cancel_and_wait(&self) -> Result<bool, DeadlockError> {
         let this = self.address();
         if is_running(|running| running.timeout == this) {
-            return Err(WouldDeadlock);
+            return Err(DeadlockError);
         }
         let won = self.cancel();
         if self.state().wait_for_run() {
@@ -154,7 +154,7 @@ fn cancel_chunk(chunk: &[&Timeout]) -> usize {
 /// let timeout = timer.new_timeout(Duration::from_secs(5), |_| println!("too slow"))?;
 /// let guard = timeout.cancel_on_drop();
 /// assert!(guard.reset(Duration::from_secs(10))); // A guard has the methods of a timeout.
-/// let timeout = guard.into_inner();
+/// let timeout = guard.disarm();
 /// assert!(!timeout.is_cancelled());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -175,10 +175,11 @@ impl CancelOnDrop {
     /// # use timer_core::Timer;
     /// let timer = Timer::new();
     /// let guard = timer.new_timeout(Duration::from_secs(5), |_| {})?.cancel_on_drop();
-    /// assert!(guard.into_inner().cancel());
+    /// assert!(guard.disarm().cancel());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn into_inner(mut self) -> Timeout {
+    #[doc(alias = "into_inner")]
+    pub fn disarm(mut self) -> Timeout {
         self.armed = false;
         self.timeout.clone()
     }

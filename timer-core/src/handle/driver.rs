@@ -12,9 +12,9 @@ use std::time::Instant;
 /// [`build_driven`](crate::TimerBuilder::build_driven).
 ///
 /// Call [`turn`](Self::turn) in your loop, sleep until the instant that it returns, and call it
-/// again. A late turn loses no timeout, and its tasks run late. Set a [waker](Self::set_waker) if
-/// other threads schedule timeouts or move them earlier while the loop sleeps, or if periodic tasks
-/// run on an executor. Dropping the driver stops the timer.
+/// again. A late turn loses no timeout, and its tasks run late. Set a function that [wakes the
+/// loop](Self::on_wake) if other threads schedule timeouts or move them earlier while the loop
+/// sleeps, or if periodic tasks run on an executor. Dropping the driver stops the timer.
 ///
 /// # Examples
 ///
@@ -28,7 +28,7 @@ use std::time::Instant;
 /// timer.new_timeout(Duration::from_millis(2), move |_| drop(work))?; // ends the loop
 /// loop {
 ///     let turn = driver.turn();
-///     let pause = turn.next.map_or(Duration::from_secs(1), |next| next - Instant::now());
+///     let pause = turn.next_deadline.map_or(Duration::from_secs(1), |next| next - Instant::now());
 ///     match inbox.recv_timeout(pause) {
 ///         Ok(message) => println!("{message}"),
 ///         Err(RecvTimeoutError::Timeout) => {}
@@ -48,7 +48,7 @@ pub struct Driver {
 /// ```
 /// let (_timer, mut driver) = timer_core::Timer::builder().build_driven()?;
 /// let turn = driver.turn();
-/// assert_eq!((turn.expired, turn.next), (0, None));
+/// assert_eq!((turn.expired, turn.next_deadline), (0, None));
 /// # Ok::<(), timer_core::BuildError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,8 @@ pub struct Turn {
     /// The instant at which to take the next turn. It is never later than the tick of the earliest
     /// deadline. It may be the current time, and it may belong to a timeout that was cancelled or
     /// moved since. It is `None` if no timeout waits.
-    pub next: Option<Instant>,
+    #[doc(alias = "next")]
+    pub next_deadline: Option<Instant>,
 }
 
 impl Driver {
@@ -92,12 +93,12 @@ impl Driver {
             // If an executor has dropped a task, the loop must not sleep.
             if !context.abandoned.is_empty() {
                 context.alarm.disarm();
-                return Turn { expired, next: Some(Instant::now()) };
+                return Turn { expired, next_deadline: Some(Instant::now()) };
             }
             let next = engine.next();
             if context.alarm.set(next) {
-                let next = (next != NO_TICK).then(|| clock::instant(context.resolution.start_of(next)));
-                return Turn { expired, next };
+                let next_deadline = (next != NO_TICK).then(|| clock::instant(context.resolution.start_of(next)));
+                return Turn { expired, next_deadline };
             }
             yield_now();
         }
@@ -118,15 +119,16 @@ impl Driver {
     /// # use timer_core::Timer;
     /// let (timer, mut driver) = Timer::builder().build_driven()?;
     /// let looping = std::thread::current();
-    /// driver.set_waker(move || looping.unpark());
+    /// driver.on_wake(move || looping.unpark());
     /// driver.turn();
     /// timer.new_timeout(Duration::from_millis(1), |_| {})?;
     /// std::thread::park(); // returns at once
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[doc(alias = "wakeup")]
-    pub fn set_waker(&mut self, waker: impl Fn() + Send + Sync + 'static) {
-        self.dispatcher.engine.context.alarm.set_wake_hook(Some(Arc::new(waker)));
+    #[doc(alias = "set_waker")]
+    pub fn on_wake(&mut self, wake: impl Fn() + Send + Sync + 'static) {
+        self.dispatcher.engine.context.alarm.set_wake_hook(Some(Arc::new(wake)));
     }
 
     /// Stops the timer and returns the timeouts that have not run.

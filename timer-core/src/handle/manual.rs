@@ -251,14 +251,15 @@ impl ManualDriver {
     /// # use timer_core::Timer;
     /// let (timer, mut driver) = Timer::builder().build_manual()?;
     /// let looping = std::thread::current();
-    /// driver.set_waker(move || looping.unpark());
+    /// driver.on_wake(move || looping.unpark());
     /// assert_eq!(driver.next_expiry(), None);
     /// timer.new_timeout(Duration::from_secs(60), |_| {})?;
     /// std::thread::park(); // returns at once
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn set_waker(&mut self, waker: impl Fn() + Send + Sync + 'static) {
-        self.dispatcher.engine.context.alarm.set_wake_hook(Some(Arc::new(waker)));
+    #[doc(alias = "set_waker")]
+    pub fn on_wake(&mut self, wake: impl Fn() + Send + Sync + 'static) {
+        self.dispatcher.engine.context.alarm.set_wake_hook(Some(Arc::new(wake)));
     }
 
     /// Lets time run with the system's clock from the present on, until [`pause`](Self::pause).

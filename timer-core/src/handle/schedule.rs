@@ -4,7 +4,7 @@ use super::timer::Timer;
 use crate::clock;
 use crate::deadline::{Deadline, Nanos};
 use crate::entry::{Closure, Hooked, Job, Period, Periodic, Timeout, TimerTask, period_nanos};
-use crate::error::{RejectReason, RejectedTimeout};
+use crate::error::{RejectReason, ScheduleError};
 use crate::shard::MAX_PER_LOCK;
 use crate::worker;
 use std::time::{Duration, Instant};
@@ -17,12 +17,12 @@ impl Timer {
         job: J,
         deadline: impl FnOnce(Nanos) -> Deadline,
         into_task: impl FnOnce(J) -> T,
-    ) -> Result<Timeout, RejectedTimeout<T>> {
+    ) -> Result<Timeout, ScheduleError<T>> {
         let scheduled = match self.ensure_started() {
             Ok(()) => self.engine.schedule(job, deadline),
             Err(reason) => Err(self.engine.reject(job, reason)),
         };
-        scheduled.map_err(|(job, reason)| RejectedTimeout::new(into_task(job), reason))
+        scheduled.map_err(|(job, reason)| ScheduleError::new(into_task(job), reason))
     }
 
     #[inline]
@@ -47,7 +47,7 @@ impl Timer {
     ///
     /// # Errors
     ///
-    /// Returns a [`RejectedTimeout`] that contains the task if the timer is stopped, if its bound
+    /// Returns a [`ScheduleError`] that contains the task if the timer is stopped, if its bound
     /// is reached, or if the system has no thread or no shard left for it. Its [`RejectReason`]
     /// names the reason.
     ///
@@ -64,7 +64,7 @@ impl Timer {
     /// ```
     #[doc(alias = "newTimeout")]
     #[doc(alias = "schedule")]
-    pub fn new_timeout<F>(&self, delay: Duration, task: F) -> Result<Timeout, RejectedTimeout<F>>
+    pub fn new_timeout<F>(&self, delay: Duration, task: F) -> Result<Timeout, ScheduleError<F>>
     where
         F: FnOnce(&Timeout) + Send + 'static,
     {
@@ -92,7 +92,7 @@ impl Timer {
     /// timer.new_timeout_at(lease_ends, |_| println!("lease is over"))?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn new_timeout_at<F>(&self, deadline: Instant, task: F) -> Result<Timeout, RejectedTimeout<F>>
+    pub fn new_timeout_at<F>(&self, deadline: Instant, task: F) -> Result<Timeout, ScheduleError<F>>
     where
         F: FnOnce(&Timeout) + Send + 'static,
     {
@@ -127,7 +127,7 @@ impl Timer {
     /// timer.new_timeout_task(Duration::from_secs(1), Retry("GET /"))?.cancel();
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn new_timeout_task<T: TimerTask>(&self, delay: Duration, task: T) -> Result<Timeout, RejectedTimeout<T>> {
+    pub fn new_timeout_task<T: TimerTask>(&self, delay: Duration, task: T) -> Result<Timeout, ScheduleError<T>> {
         self.schedule(Hooked(task), |now| Deadline::after(now, delay), |job| job.0)
     }
 
@@ -142,7 +142,7 @@ impl Timer {
     ///
     /// # Errors
     ///
-    /// Returns a [`RejectedTimeout`] that contains the task if `period` is zero, or for a reason of
+    /// Returns a [`ScheduleError`] that contains the task if `period` is zero, or for a reason of
     /// [`new_timeout`](Self::new_timeout).
     ///
     /// # Examples
@@ -165,7 +165,7 @@ impl Timer {
         initial_delay: Duration,
         period: Duration,
         task: F,
-    ) -> Result<Timeout, RejectedTimeout<F>>
+    ) -> Result<Timeout, ScheduleError<F>>
     where
         F: FnMut(&Timeout) + Send + 'static,
     {
@@ -177,7 +177,7 @@ impl Timer {
     ///
     /// # Errors
     ///
-    /// Returns a [`RejectedTimeout`] that contains the task if `delay` is zero, or for a reason of
+    /// Returns a [`ScheduleError`] that contains the task if `delay` is zero, or for a reason of
     /// [`new_timeout`](Self::new_timeout).
     ///
     /// # Examples
@@ -198,7 +198,7 @@ impl Timer {
         initial_delay: Duration,
         delay: Duration,
         task: F,
-    ) -> Result<Timeout, RejectedTimeout<F>>
+    ) -> Result<Timeout, ScheduleError<F>>
     where
         F: FnMut(&Timeout) + Send + 'static,
     {
@@ -238,7 +238,7 @@ impl Timer {
     pub fn new_timeouts<F>(
         &self,
         tasks: impl IntoIterator<Item = (Duration, F)>,
-    ) -> Vec<Result<Timeout, RejectedTimeout<F>>>
+    ) -> Vec<Result<Timeout, ScheduleError<F>>>
     where
         F: FnOnce(&Timeout) + Send + 'static,
     {
@@ -257,7 +257,7 @@ impl Timer {
                 Ok(()) => self.engine.schedule_chunk(&mut chunk, &mut scheduled),
                 Err(reason) => scheduled.extend(chunk.drain(..).map(|(_, job)| Err(self.engine.reject(job, reason)))),
             }
-            let refuse = |(job, reason): (Closure<F>, RejectReason)| RejectedTimeout::new(job.0, reason);
+            let refuse = |(job, reason): (Closure<F>, RejectReason)| ScheduleError::new(job.0, reason);
             all.extend(scheduled.drain(..).map(|one| one.map_err(refuse)));
         }
     }
@@ -292,25 +292,20 @@ impl Timer {
         delay: Duration,
         slack: Duration,
         task: F,
-    ) -> Result<Timeout, RejectedTimeout<F>>
+    ) -> Result<Timeout, ScheduleError<F>>
     where
         F: FnOnce(&Timeout) + Send + 'static,
     {
         self.schedule(Closure(task), |now| Deadline::within(now, delay, slack), |job| job.0)
     }
 
-    fn periodic<F>(
-        &self,
-        initial_delay: Duration,
-        period: Option<Period>,
-        task: F,
-    ) -> Result<Timeout, RejectedTimeout<F>>
+    fn periodic<F>(&self, initial_delay: Duration, period: Option<Period>, task: F) -> Result<Timeout, ScheduleError<F>>
     where
         F: FnMut(&Timeout) + Send + 'static,
     {
         let Some(period) = period else {
             let (task, reason) = self.engine.reject(task, RejectReason::ZeroPeriod);
-            return Err(RejectedTimeout::new(task, reason));
+            return Err(ScheduleError::new(task, reason));
         };
         self.schedule(Periodic { task, period }, |now| Deadline::after(now, initial_delay), |job| job.task)
     }

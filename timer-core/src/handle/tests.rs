@@ -36,7 +36,7 @@ fn a_task_does_not_wake_the_loop_that_runs_it() {
     let (timer, mut driver) = Timer::builder().build_driven().unwrap();
     let wakes = Arc::new(AtomicUsize::new(0));
     let counted = wakes.clone();
-    driver.set_waker(move || {
+    driver.on_wake(move || {
         counted.fetch_add(1, Ordering::Relaxed);
     });
     let again = |me: &Timeout| drop(me.timer().unwrap().new_timeout(Duration::ZERO, |_| {}).unwrap());
@@ -44,7 +44,7 @@ fn a_task_does_not_wake_the_loop_that_runs_it() {
     // turn after the deadline.
     let next = (0..100).find_map(|_| {
         timer.new_timeout(Duration::from_millis(200), again).unwrap();
-        driver.turn().next.filter(|next| *next > Instant::now())
+        driver.turn().next_deadline.filter(|next| *next > Instant::now())
     });
     let next = next.unwrap();
     while Instant::now() < next {

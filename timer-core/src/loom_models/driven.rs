@@ -17,7 +17,7 @@ fn a_loop_without_a_waker() {
         thread::spawn(move || {
             let mut driver = Driver::new(engine.dispatcher());
             let task = new(&engine, 5).1;
-            let next = driver.turn().next;
+            let next = driver.turn().next_deadline;
             let due = clock::instant(engine.context.resolution.start_of(5));
             assert!(next.is_some_and(|next| next <= due), "it would sleep for too long");
             (driver, task)

@@ -8,14 +8,14 @@ use crate::sync::How;
 use loom::thread;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use timer_executor::{Rejected, Task, TaskExecutor};
+use timer_executor::{ExecuteError, Task, TaskExecutor};
 
 /// An executor that keeps its tasks.
 #[derive(Clone, Default)]
 pub(super) struct Keeper(Arc<Mutex<Vec<Task>>>);
 
 impl TaskExecutor for Keeper {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         self.0.lock().unwrap().push(task);
         Ok(())
     }

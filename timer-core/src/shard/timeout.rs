@@ -120,14 +120,14 @@ mod tests {
     use crate::sync::Mutex;
     use std::sync::Arc;
     use std::time::{Duration, Instant};
-    use timer_executor::{Rejected, Task, TaskExecutor};
+    use timer_executor::{ExecuteError, Task, TaskExecutor};
 
     /// Keeps the tasks that it gets.
     #[derive(Default)]
     struct Keeper(Mutex<Vec<Task>>);
 
     impl TaskExecutor for Keeper {
-        fn execute(&self, task: Task) -> Result<(), Rejected> {
+        fn execute(&self, task: Task) -> Result<(), ExecuteError> {
             self.0.lock().push(task);
             Ok(())
         }

@@ -9,7 +9,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use timer_core::{ManualDriver, Timer, WeakTimer};
-use timer_executor::{Rejected, Task, TaskExecutor};
+use timer_executor::{ExecuteError, Task, TaskExecutor};
 
 /// An executor that treats its first task by `action` once `stop` has begun.
 struct UntilStopped {
@@ -19,7 +19,7 @@ struct UntilStopped {
 }
 
 impl TaskExecutor for UntilStopped {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         self.entered.send(()).unwrap();
         let timer = self.timer.get().unwrap().upgrade().unwrap();
         while let Ok(timeout) = timer.new_timeout(HOUR, |_| {}) {
@@ -27,7 +27,7 @@ impl TaskExecutor for UntilStopped {
         }
         match self.action {
             Action::Run => task.run(),
-            Action::Reject => return Err(Rejected(task)),
+            Action::Reject => return Err(ExecuteError(task)),
             Action::Drop => drop(task),
             Action::Panic => panic_on_purpose(),
         }

@@ -14,7 +14,7 @@ fn a_rejected_task_comes_back_unharmed() {
     let (ran, received) = channel();
     let rejected = timer.new_timeout(SECOND, move |_: &Timeout| ran.send(()).unwrap()).unwrap_err();
     let (other, mut driver) = manual(WHEELS[0]);
-    accepted(other.new_timeout(Duration::ZERO, rejected.into_task()));
+    accepted(other.new_timeout(Duration::ZERO, rejected.into_inner()));
     driver.advance(Duration::ZERO);
     next(&received);
 }

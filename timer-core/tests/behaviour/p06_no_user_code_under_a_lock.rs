@@ -184,7 +184,7 @@ fn a_waker_may_call_the_timer() {
     let (timer, mut driver) = Timer::builder().build_driven().unwrap();
     let caller = Caller::new(&timer);
     let waker = caller.clone();
-    driver.set_waker(move || waker.call());
+    driver.on_wake(move || waker.call());
     driver.turn();
     accepted(timer.new_timeout(SECOND, |_| {}));
     assert_eq!((caller.calls(), timer.stats().inbox_handovers), (1, 0));

@@ -18,7 +18,7 @@ fn with_a_waker_that_panics() -> (Timer, Driver, Arc<AtomicUsize>) {
     let (timer, mut driver) = Timer::builder().build_driven().unwrap();
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
-    driver.set_waker(move || {
+    driver.on_wake(move || {
         counted.fetch_add(1, SeqCst);
         panic_on_purpose();
     });
@@ -98,7 +98,7 @@ fn a_timer_stops_although_its_wakers_captures_panic() {
     for stop in [false, true] {
         let (timer, mut driver) = Timer::builder().build_driven().unwrap();
         let bomb = Bomb;
-        driver.set_waker(move || _ = &bomb);
+        driver.on_wake(move || _ = &bomb);
         let waiting = accepted(timer.new_timeout(HOUR, |_| {}));
         driver.turn();
         if stop {
@@ -116,9 +116,9 @@ fn a_timer_stops_although_its_wakers_captures_panic() {
 fn a_waker_with_panicking_captures_may_be_replaced() {
     let (timer, mut driver) = Timer::builder().build_driven().unwrap();
     let bomb = Bomb;
-    driver.set_waker(move || _ = &bomb);
+    driver.on_wake(move || _ = &bomb);
     let (call, calls) = channel();
-    driver.set_waker(move || call.send(()).unwrap());
+    driver.on_wake(move || call.send(()).unwrap());
     driver.turn();
     accepted(timer.new_timeout(HOUR, |_| {}));
     assert_eq!(calls.try_iter().count(), 1);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 use timer_core::{Timer, TimerBuilder};
-use timer_executor::{Rejected, Task, TaskExecutor};
+use timer_executor::{ExecuteError, Task, TaskExecutor};
 
 #[test]
 fn the_start_hook_runs_on_the_worker_before_tasks() {
@@ -38,7 +38,7 @@ struct Blocking {
 }
 
 impl TaskExecutor for Blocking {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         let mut kept = self.kept.lock().unwrap();
         if kept.is_none() {
             *kept = Some(task);

@@ -92,7 +92,7 @@ fn child_without_room_for_threads() {
     let inner = captured.clone();
     let rejected = timer.new_timeout(Duration::ZERO, move |_| drop(inner)).err().map(|rejected| {
         let reason = rejected.reason;
-        drop(rejected.into_task());
+        drop(rejected.into_inner());
         reason
     });
     let started = timer.start();

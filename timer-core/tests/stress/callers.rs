@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use timer_core::{RejectReason, RejectedTimeout, Timeout, Timer, Unprocessed, WeakTimer};
+use timer_core::{RejectReason, ScheduleError, Timeout, Timer, Unprocessed, WeakTimer};
 
 /// A handle and its record.
 pub(crate) type Tracked = (Timeout, Arc<Record>);
@@ -191,7 +191,7 @@ impl Shared {
         Some(((timeout, record), is_far || kind == Kind::Periodic))
     }
 
-    fn check_rejection<T>(&self, scheduled: Result<Timeout, RejectedTimeout<T>>, record: &Record) -> Option<Timeout> {
+    fn check_rejection<T>(&self, scheduled: Result<Timeout, ScheduleError<T>>, record: &Record) -> Option<Timeout> {
         let rejected = match scheduled {
             Ok(timeout) => return Some(timeout),
             Err(rejected) => rejected,

@@ -83,10 +83,10 @@ impl Driving {
 /// Takes turns, and sleeps until the next instant or a wake-up.
 fn turn_until_ended(mut driver: Driver, shared: &Shared, command: &AtomicU8, mut random: Rng) {
     let me = std::thread::current();
-    driver.set_waker(move || me.unpark());
+    driver.on_wake(move || me.unpark());
     let suspends = random.one_in(2);
     loop {
-        let next = driver.turn().next;
+        let next = driver.turn().next_deadline;
         match command.load(Ordering::Acquire) {
             STOP => return shared.take_back(driver.stop()),
             DROP => return drop(driver),

@@ -5,7 +5,7 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use timer_core::TimerBuilder;
-use timer_executor::{RayonExecutor, Rejected, Task, TaskExecutor, ThreadPoolExecutor};
+use timer_executor::{ExecuteError, RayonExecutor, Task, TaskExecutor, ThreadPoolExecutor};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Executor {
@@ -68,10 +68,10 @@ struct Unruly {
 }
 
 impl TaskExecutor for Unruly {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         let seed = self.seed.fetch_add(1, Ordering::Relaxed);
         match Rng::with_seed(seed).usize(..16) {
-            0 | 1 => return Err(Rejected(task)),
+            0 | 1 => return Err(ExecuteError(task)),
             2 => drop(task),
             3 => self.lose.send(task).unwrap_or_default(),
             4 => {

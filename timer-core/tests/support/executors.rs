@@ -3,7 +3,7 @@
 use super::panics::panic_on_purpose;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use timer_executor::{ImmediateExecutor, RayonExecutor, Rejected, Task, TaskExecutor, ThreadPoolExecutor};
+use timer_executor::{ExecuteError, ImmediateExecutor, RayonExecutor, Task, TaskExecutor, ThreadPoolExecutor};
 
 /// The way an executor treats a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,10 +29,10 @@ impl Scripted {
 }
 
 impl TaskExecutor for Scripted {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         match self.actions[self.count.fetch_add(1, SeqCst) % self.actions.len()] {
             Action::Run => task.run(),
-            Action::Reject => return Err(Rejected(task)),
+            Action::Reject => return Err(ExecuteError(task)),
             Action::Drop => drop(task),
             Action::Panic => panic_on_purpose(),
         }
@@ -64,7 +64,7 @@ impl KeepingExecutor {
 }
 
 impl TaskExecutor for KeepingExecutor {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         self.0.lock().unwrap().push(task);
         Ok(())
     }

@@ -13,7 +13,7 @@ pub(crate) mod wakers;
 pub(crate) use random::{Draw, Rng};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
-use timer_core::{ManualDriver, RejectedTimeout, Timeout, Timer, WheelKind};
+use timer_core::{ManualDriver, ScheduleError, Timeout, Timer, WheelKind};
 
 /// The time a test waits for an event. No machine needs as much.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -106,7 +106,7 @@ pub(crate) fn take_runs(runs: &Runs) -> Vec<u32> {
 
 /// Returns the handle of a timeout that must be accepted.
 #[track_caller]
-pub(crate) fn accepted<T>(scheduled: Result<Timeout, RejectedTimeout<T>>) -> Timeout {
+pub(crate) fn accepted<T>(scheduled: Result<Timeout, ScheduleError<T>>) -> Timeout {
     match scheduled {
         Ok(timeout) => timeout,
         Err(rejected) => panic!("rejected: {rejected}"),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use timer_durable::{Due, DurableTimer, Retry, Topic};
-use timer_executor::{Rejected, Task, TaskExecutor};
+use timer_executor::{ExecuteError, Task, TaskExecutor};
 
 use crate::scripted::ScriptedStore;
 use crate::t;
@@ -29,10 +29,10 @@ impl FailingExecutor {
 }
 
 impl TaskExecutor for FailingExecutor {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         let failure = self.0.lock().unwrap().pop();
         match failure {
-            Some(Failure::Rejects) => Err(Rejected(task)),
+            Some(Failure::Rejects) => Err(ExecuteError(task)),
             Some(Failure::Panics) => panic!("no executor"),
             None => {
                 task.run();
@@ -102,7 +102,7 @@ struct BlockingExecutor {
 }
 
 impl TaskExecutor for BlockingExecutor {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         let (release, released) = channel();
         self.entered.send(release).unwrap();
         let _ended = released.recv();

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use timer_durable::{Due, DurableTimer, DurableTimerBuilder, Retry, StoreError, Topic};
-use timer_executor::{Rejected, Task, TaskExecutor};
+use timer_executor::{ExecuteError, Task, TaskExecutor};
 
 use crate::scripted::ScriptedStore;
 use crate::stops::stop_now;
@@ -17,8 +17,8 @@ const LONG: Duration = Duration::from_secs(60);
 struct Queue(Sender<Task>);
 
 impl TaskExecutor for Queue {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
-        self.0.send(task).map_err(|unsent| Rejected(unsent.0))
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
+        self.0.send(task).map_err(|unsent| ExecuteError(unsent.0))
     }
 }
 

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use timer_executor::{ImmediateExecutor, Rejected, Task, TaskExecutor};
+use timer_executor::{ExecuteError, ImmediateExecutor, Task, TaskExecutor};
 
 use crate::support::{Recorder, Shared, numbered, run_here};
 
@@ -28,10 +28,10 @@ impl Planned {
 }
 
 impl TaskExecutor for Planned {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         // ORDERING: Relaxed, a plain count on one thread.
         match self.plan.get(self.next.fetch_add(1, Ordering::Relaxed)).copied() {
-            Some(Step::Reject) => return Err(Rejected(task)),
+            Some(Step::Reject) => return Err(ExecuteError(task)),
             Some(Step::Panic) => panic!("the executor panics"),
             Some(Step::Run) | None => task.run(),
         }
@@ -87,9 +87,9 @@ fn a_closure_that_panics_abandons_its_task() {
 struct Refusing(Mutex<Vec<&'static str>>);
 
 impl TaskExecutor for Refusing {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         self.0.lock().unwrap().push("execute");
-        Err(Rejected(task))
+        Err(ExecuteError(task))
     }
 
     fn execute_batch(&self, _: &mut Vec<Task>) {
@@ -146,7 +146,7 @@ fn an_immediate_batch_runs_in_order() {
 
 #[test]
 fn a_rejection_converts_to_a_boxed_error() {
-    let rejected: Box<dyn std::error::Error> = Box::new(Rejected(Task::new(|| ())));
+    let rejected: Box<dyn std::error::Error> = Box::new(ExecuteError(Task::new(|| ())));
     assert!(rejected.to_string().contains("did not take the task"));
-    assert_eq!(format!("{rejected:?}"), "Rejected(Task(boxed))");
+    assert_eq!(format!("{rejected:?}"), "ExecuteError(Task(boxed))");
 }

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
-use timer_executor::{Rejected, Task, TaskExecutor, ThreadPoolExecutor};
+use timer_executor::{ExecuteError, Task, TaskExecutor, ThreadPoolExecutor};
 
 use crate::support::{NEVER, numbered, run_here};
 
@@ -99,7 +99,7 @@ fn each_ended_task_returns_one_permit() {
         for _ in round % 6..5 {
             let mut task = gated.task(round % 2 == 0);
             let begun = Instant::now();
-            while let Err(Rejected(again)) = executor.execute(task) {
+            while let Err(ExecuteError(again)) = executor.execute(task) {
                 assert!(begun.elapsed() < NEVER, "round {round}: no permit for a task");
                 task = again;
                 std::thread::yield_now();

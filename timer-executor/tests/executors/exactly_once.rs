@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use timer_executor::{Rejected, Task, TaskExecutor};
+use timer_executor::{ExecuteError, Task, TaskExecutor};
 
 use crate::support::{NEVER, Recorder, executors, numbered, sorted_numbers};
 
@@ -14,7 +14,7 @@ fn each_task_runs_once_by_execute() {
     for (name, executor) in executors() {
         let (tasks, ran) = numbered(TASKS);
         for task in tasks {
-            if let Err(Rejected(task)) = executor.execute(task) {
+            if let Err(ExecuteError(task)) = executor.execute(task) {
                 task.run();
             }
         }
@@ -47,7 +47,7 @@ fn each_task_of_many_threads_runs_once() {
                 let executor = &executor;
                 scope.spawn(move || {
                     while let Some(task) = part.pop() {
-                        if let Err(Rejected(task)) = executor.execute(task) {
+                        if let Err(ExecuteError(task)) = executor.execute(task) {
                             task.run();
                         }
                         let mut batch = part.split_off(part.len().saturating_sub(7));
@@ -67,7 +67,7 @@ fn every_executor_wakes_a_waker_once() {
         let all: Vec<Arc<Recorder>> = (0..100).map(|_| Arc::default()).collect();
         let (mut tasks, ran) = numbered(1);
         for recorder in &all {
-            if let Err(Rejected(task)) = executor.execute(recorder.task()) {
+            if let Err(ExecuteError(task)) = executor.execute(recorder.task()) {
                 task.run();
             }
         }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use timer_core::Timer;
-use timer_core::executor::{Rejected, Task, TaskExecutor};
+use timer_core::executor::{ExecuteError, Task, TaskExecutor};
 use timer_metrics::{ServeOptions, TimerMetrics};
 use webdriver::Page;
 
@@ -24,7 +24,7 @@ use webdriver::Page;
 struct Stuck(std::sync::Mutex<Vec<Task>>);
 
 impl TaskExecutor for Stuck {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         self.0.lock().unwrap().push(task);
         Ok(())
     }

@@ -13,7 +13,7 @@ use futures::FutureExt;
 use std::sync::{Mutex, OnceLock, Weak};
 use std::task::{self, Wake};
 use std::time::Duration;
-use timer_executor::{Rejected, Task, TaskExecutor};
+use timer_executor::{ExecuteError, Task, TaskExecutor};
 
 const MICRO: Nanos = 1_000;
 const MILLI: Nanos = 1_000_000;
@@ -44,8 +44,8 @@ fn longest_batch(engine: &Engine) -> Duration {
 /// An executor that calls the function with each task.
 struct Executor<F>(F);
 
-impl<F: Fn(Task) -> Result<(), Rejected> + Send + Sync + 'static> TaskExecutor for Executor<F> {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+impl<F: Fn(Task) -> Result<(), ExecuteError> + Send + Sync + 'static> TaskExecutor for Executor<F> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         (self.0)(task)
     }
 }
@@ -122,7 +122,7 @@ fn decided_entries_are_counted_for_the_sweep() {
 
 #[test]
 fn a_rejected_task_is_measured() {
-    let engine = engine(Some(Box::new(Executor(|task| Err(Rejected(task))))));
+    let engine = engine(Some(Box::new(Executor(|task| Err(ExecuteError(task))))));
     assert_eq!(run_due(&engine, 1, lasting(&engine, 5 * MILLI)), 1);
     assert_eq!(longest_batch(&engine), Duration::from_millis(5));
     assert_eq!(engine.stats().executor_rejections, 1);
@@ -139,7 +139,7 @@ fn tasks_are_in_flight_when_they_are_handed_over() {
             // A panic here would be contained.
             seen.lock().unwrap().push(engine.context.counters.in_flight.get());
             drop(engine);
-            Err(Rejected(task))
+            Err(ExecuteError(task))
         })
     };
     let engine = engine(Some(Box::new(executor)));

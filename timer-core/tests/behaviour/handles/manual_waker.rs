@@ -8,7 +8,7 @@ fn a_driver_is_woken_for_a_timeout_after_a_cancelled_one() {
     for standing in [None, Some(100 * SECOND)] {
         let (timer, mut driver) = manual(WHEELS[0]);
         let (wake, wakes) = channel();
-        driver.set_waker(move || wake.send(()).unwrap());
+        driver.on_wake(move || wake.send(()).unwrap());
         standing.map(|delay| accepted(timer.new_timeout(delay, |_| {})));
         assert!(accepted(timer.new_timeout(5 * SECOND, |_| {})).cancel());
         assert_eq!(driver.next_expiry(), standing);
@@ -27,7 +27,7 @@ fn a_driver_is_woken_for_a_timeout_after_a_cancelled_one() {
 fn a_dropped_driver_calls_no_waker() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let (wake, wakes) = channel();
-    driver.set_waker(move || wake.send(()).unwrap());
+    driver.on_wake(move || wake.send(()).unwrap());
     accepted(timer.new_timeout(SECOND, |_| {}));
     assert_eq!(driver.next_expiry(), Some(SECOND));
     drop(driver);

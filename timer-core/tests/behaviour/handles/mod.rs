@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use timer_core::{Timeout, Timer, WouldDeadlock};
+use timer_core::{DeadlockError, Timeout, Timer};
 
 /// A value that takes its time to drop and records the end of the drop.
 struct SlowDrop(Arc<AtomicBool>);
@@ -70,12 +70,12 @@ fn cancel_and_wait_in_its_own_run_would_deadlock() {
     let runs = Runs::default();
     let inner = runs.clone();
     let rate = accepted(timer.schedule_at_fixed_rate(SECOND, SECOND, move |me| {
-        assert_eq!(me.cancel_and_wait(), Err(WouldDeadlock));
+        assert_eq!(me.cancel_and_wait(), Err(DeadlockError));
         // A task of another timer that runs within this one would deadlock too.
         let (other, mut driver) = manual(WHEELS[0]);
         let outer = me.clone();
         accepted(other.new_timeout(SECOND, move |own| {
-            assert_eq!((own.cancel_and_wait(), outer.cancel_and_wait()), (Err(WouldDeadlock), Err(WouldDeadlock)));
+            assert_eq!((own.cancel_and_wait(), outer.cancel_and_wait()), (Err(DeadlockError), Err(DeadlockError)));
         }));
         driver.advance(SECOND);
         assert_eq!(other.stats().task_panics, 0);
@@ -95,7 +95,7 @@ fn a_guard_cancels_and_contains_panics() {
         assert_eq!(guard.remaining(), 2 * SECOND);
     }
     assert_eq!((timer.pending_timeouts(), timer.stats().cancelled), (0, 1));
-    let disarmed = accepted(timer.new_timeout(SECOND, |_| {})).cancel_on_drop().into_inner();
+    let disarmed = accepted(timer.new_timeout(SECOND, |_| {})).cancel_on_drop().disarm();
     drop(accepted(timer.new_timeout_task(SECOND, BadHook)).cancel_on_drop());
     assert_eq!((timer.pending_timeouts(), timer.stats().cancelled, timer.stats().task_panics), (1, 2, 1));
     assert_eq!(driver.advance(SECOND), 1);

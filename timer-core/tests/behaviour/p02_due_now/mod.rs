@@ -89,9 +89,12 @@ fn due_timeouts_of_tasks_are_announced_at_once() {
         }
         let turn = driver.turn();
         assert_eq!(turn.expired, count, "{wheel:?}");
-        assert!(turn.next.is_some_and(|next| next <= Instant::now()), "the tasks have made timeouts due: {turn:?}");
+        assert!(
+            turn.next_deadline.is_some_and(|next| next <= Instant::now()),
+            "the tasks have made timeouts due: {turn:?}"
+        );
         let turn = driver.turn();
-        assert_eq!((turn.expired, turn.next), (count, None), "{wheel:?}");
+        assert_eq!((turn.expired, turn.next_deadline), (count, None), "{wheel:?}");
         assert_eq!(timer.stats().turns, 2);
     }
 }
@@ -107,8 +110,8 @@ fn due_timeouts_of_tasks_are_announced_at_the_end() {
         while Instant::now() <= all[47].deadline() + MICRO {}
         let turn = driver.turn();
         assert_eq!((turn.expired, timer.pending_timeouts()), (49, 1), "{wheel:?}");
-        assert!(turn.next.is_some_and(|next| next <= Instant::now()), "{wheel:?}: {turn:?}");
+        assert!(turn.next_deadline.is_some_and(|next| next <= Instant::now()), "{wheel:?}: {turn:?}");
         let turn = driver.turn();
-        assert_eq!((turn.expired, turn.next), (1, None), "{wheel:?}");
+        assert_eq!((turn.expired, turn.next_deadline), (1, None), "{wheel:?}");
     }
 }

@@ -43,7 +43,7 @@ fn a_timeout_beside_a_worker_going_to_sleep_runs() {
 fn a_loop_that_sleeps_as_told_misses_nothing() {
     let (timer, mut driver) = Timer::builder().tick_duration(10 * MICRO).build_driven().unwrap();
     let (call, called) = channel::<()>();
-    driver.set_waker(move || call.send(()).unwrap());
+    driver.on_wake(move || call.send(()).unwrap());
     let (ran, received) = channel();
     let caller = timer.clone();
     let other = std::thread::spawn(move || {
@@ -60,7 +60,8 @@ fn a_loop_that_sleeps_as_told_misses_nothing() {
     while expired < 301 {
         let turn = driver.turn();
         expired += turn.expired;
-        let pause = turn.next.map_or(MAX_WAIT, |next| next.saturating_duration_since(std::time::Instant::now()));
+        let pause =
+            turn.next_deadline.map_or(MAX_WAIT, |next| next.saturating_duration_since(std::time::Instant::now()));
         if expired < 301 && !pause.is_zero() {
             let woken = called.recv_timeout(pause);
             assert!(woken.is_ok() || pause < MAX_WAIT, "the loop slept for a minute and nothing woke it");
@@ -94,7 +95,7 @@ fn never_sent_to_sleep(builder: TimerBuilder) {
         let due = accepted(timer.new_timeout(Duration::ZERO, |_| {}));
         while !due.is_expired() {
             let turn = driver.turn();
-            let soon = turn.next.is_some_and(|next| next <= Instant::now());
+            let soon = turn.next_deadline.is_some_and(|next| next <= Instant::now());
             assert!(turn.expired > 0 || soon, "{due:?} waits, and the loop would sleep: {turn:?}");
         }
     }

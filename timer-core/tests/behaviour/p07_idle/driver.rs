@@ -11,9 +11,9 @@ fn a_driver_sleeps_until_the_deadline() {
     for wheel in WHEELS {
         for tick in TICKS {
             let (timer, mut driver) = Timer::builder().wheel(wheel).tick_duration(tick).build_driven().unwrap();
-            assert_eq!(driver.turn().next, None);
+            assert_eq!(driver.turn().next_deadline, None);
             let timeout = accepted(timer.new_timeout(HOUR, |_| {}));
-            let next = driver.turn().next.unwrap();
+            let next = driver.turn().next_deadline.unwrap();
             assert!(next >= timeout.deadline() && next <= timeout.deadline() + tick, "{wheel:?}");
             assert!(timeout.cancel());
         }
@@ -24,7 +24,7 @@ fn a_driver_sleeps_until_the_deadline() {
 fn a_driver_is_called_once_for_an_earlier_timeout() {
     let (timer, mut driver) = Timer::builder().build_driven().unwrap();
     let (call, calls) = channel();
-    driver.set_waker(move || call.send(()).unwrap());
+    driver.on_wake(move || call.send(()).unwrap());
     accepted(timer.new_timeout(HOUR, |_| {}));
     driver.turn();
     let _ = calls.try_iter().count();
@@ -49,7 +49,7 @@ fn a_driver_reports_no_early_instant_for_a_far_deadline() {
         for delay in [Duration::MAX, Duration::from_secs(u64::MAX / 4), 500 * YEAR] {
             let timeout = accepted(timer.new_timeout(delay, |_| {}));
             let now = std::time::Instant::now();
-            let next = driver.turn().next;
+            let next = driver.turn().next_deadline;
             assert!(next.is_none_or(|next| next > now + 30 * YEAR), "{delay:?} at {tick:?}");
             assert!(timeout.cancel());
         }

@@ -13,14 +13,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use timer_core::{RejectReason, StopError, Timeout, Timer};
-use timer_executor::{Rejected, Task, TaskExecutor};
+use timer_executor::{ExecuteError, Task, TaskExecutor};
 
 /// An executor that lives as long as the internals of its timer. The worker owns them, so the
 /// worker has ended when this is dropped.
 struct DropSignal(#[allow(dead_code)] Sender<()>);
 
 impl TaskExecutor for DropSignal {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         task.run();
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::world::World;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use timer_executor::{Rejected, Task, TaskExecutor};
+use timer_executor::{ExecuteError, Task, TaskExecutor};
 
 /// The executor of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +57,8 @@ pub(crate) struct Unruly {
 }
 
 impl TaskExecutor for Unruly {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
-        Err(Rejected(task))
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
+        Err(ExecuteError(task))
     }
 
     fn execute_batch(&self, tasks: &mut Vec<Task>) {
@@ -99,8 +99,8 @@ impl Deferred {
 }
 
 impl TaskExecutor for Deferred {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
-        Err(Rejected(task))
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
+        Err(ExecuteError(task))
     }
 
     fn execute_batch(&self, tasks: &mut Vec<Task>) {

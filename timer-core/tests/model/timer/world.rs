@@ -176,7 +176,7 @@ impl World {
                 }
                 Err(rejected) => {
                     assert_eq!(expected, Err(rejected.reason), "{id} was rejected in a batch");
-                    drop(rejected.into_task());
+                    drop(rejected.into_inner());
                     assert!(self.model().slots[id].freed, "a rejected task comes back");
                 }
             }

@@ -6,7 +6,7 @@
 use super::{Keeper, MIN_PAUSE};
 use crate::store::Store;
 use std::time::Duration;
-use timer_executor::{PanicMessage, Rejected, Task, panics};
+use timer_executor::{ExecuteError, PanicMessage, Task, panics};
 
 /// The longest pause before a rejected task is offered again.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ impl<S: Store> Keeper<S> {
     pub(super) fn start_rejected(&mut self) {
         while let Some(task) = self.rejected.pop_front() {
             let executed = panics::catch(|| self.settings.executor.execute(task));
-            let Err(Rejected(task)) = executed.unwrap_or_else(|panic| {
+            let Err(ExecuteError(task)) = executed.unwrap_or_else(|panic| {
                 self.report_executor(&panic);
                 Ok(())
             }) else {

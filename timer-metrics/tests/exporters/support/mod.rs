@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use timer_core::executor::{Rejected, Task, TaskExecutor};
+use timer_core::executor::{ExecuteError, Task, TaskExecutor};
 use timer_core::{ManualDriver, Timer, TimerBuilder};
 
 pub(crate) const MILLI: Duration = Duration::from_millis(1);
@@ -82,7 +82,7 @@ impl Waiting {
 }
 
 impl TaskExecutor for Waiting {
-    fn execute(&self, task: Task) -> Result<(), Rejected> {
+    fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         self.0.lock().unwrap().push_back(task);
         Ok(())
     }

@@ -1,0 +1,36 @@
+//! The line of followers.
+
+use super::*;
+use std::sync::mpsc::channel;
+use std::thread;
+
+// A wake-up of a thread that has left would be lost, and with it the item.
+#[test]
+fn a_follower_whose_limit_passes_leaves_the_line() {
+    const FAR: Duration = Duration::from_secs(3600);
+    let queue = SharedDelayQueue::new(&Timer::new());
+    let await_line = |len| {
+        while queue.shared.state.lock().followers.len() != len {
+            thread::yield_now();
+        }
+    };
+    let (sender, taken) = channel();
+    let consume = |limit: Option<Duration>| {
+        let (queue, sender) = (queue.clone(), sender.clone());
+        let take = move || limit.map_or_else(|| queue.take(), |limit| queue.take_timeout(limit));
+        thread::spawn(move || sender.send(take().map(Expired::into_inner)).unwrap())
+    };
+    consume(None);
+    while queue.shared.state.lock().leader.is_none() {
+        thread::yield_now();
+    }
+    consume(Some(Duration::from_millis(20)));
+    await_line(1);
+    consume(None);
+    await_line(2);
+    assert_eq!(taken.recv_timeout(FAR), Ok(None), "the limit of the first follower");
+    for item in [1, 2] {
+        queue.insert(item, Duration::ZERO);
+        assert_eq!(taken.recv_timeout(Duration::from_secs(60)), Ok(Some(item)));
+    }
+}
