@@ -96,7 +96,7 @@ pub use memory_store::{Fault, FaultPoint, MemoryStore};
 pub use payload::Json;
 pub use payload::{AsPayload, Payload, PayloadError};
 #[cfg(feature = "postgres")]
-pub use postgres::{ConnectError, PostgresConnection, PostgresStore, QueryError};
+pub use postgres::{ConnectError, PostgresConnection, PostgresOptions, PostgresStore, QueryError};
 pub use retry::{CompleteError, Retry};
 pub use shutdown::DurableStopReport;
 #[cfg(feature = "sqlite")]

@@ -1,6 +1,6 @@
 //! Connecting to a server with its checks, and installing the schema.
 
-use super::connection::{Dial, PostgresConnection};
+use super::connection::{Access, PostgresConnection, in_schema};
 use super::pooler;
 use super::query_error::QueryError;
 use std::fmt;
@@ -74,6 +74,15 @@ pub enum ConnectError {
         /// The server's reason.
         why: String,
     },
+    /// A setting has a value that is not allowed.
+    Setting {
+        /// The setting.
+        name: &'static str,
+        /// The value.
+        given: String,
+        /// The allowed values.
+        allowed: &'static str,
+    },
     /// A statement has failed.
     Failed {
         /// The server.
@@ -97,14 +106,17 @@ impl fmt::Display for ConnectError {
             Self::ReadOnly { server } => write!(f, "{server} is a replica or read-only; name the primary server"),
             Self::NotInstalled { server } => write!(
                 f,
-                "{server} has tables of other programs and no schema `timer`; \
+                "{server} has tables of other programs and no schema of the store; \
                  call PostgresStore::install or execute the script that PostgresStore::schema returns"
             ),
             Self::SchemaVersion { server, found, expected } => {
-                write!(f, "{server} has version {found} of the schema `timer`; this program uses {expected}")
+                write!(f, "{server} has version {found} of the schema; this program uses {expected}")
             }
             Self::MissingRights { server, why } => {
                 write!(f, "{server} denies a right to the user: {why}; the book lists the rights that are needed")
+            }
+            Self::Setting { name, given, allowed } => {
+                write!(f, "{name}: {given} was given; allowed is {allowed}")
             }
             Self::Failed { server, why } => write!(f, "{server} cannot be used: {why}"),
         }
@@ -113,8 +125,8 @@ impl fmt::Display for ConnectError {
 
 impl std::error::Error for ConnectError {}
 
-/// Returns the hosts, ports and the database of a URL, without the password.
-pub(super) fn describe(config: &Config) -> String {
+/// Returns the hosts, ports, database and schema, without the password.
+pub(super) fn describe(config: &Config, schema: &str) -> String {
     let ports = config.get_ports();
     let hosts = config.get_hosts().iter().enumerate().map(|(n, host)| {
         let port = ports.get(n).or(ports.first()).copied().unwrap_or(5432);
@@ -126,7 +138,8 @@ pub(super) fn describe(config: &Config) -> String {
     });
     let hosts: Vec<String> = hosts.collect();
     let database = config.get_dbname().or(config.get_user()).unwrap_or_default();
-    format!("postgres:{}/{database}", hosts.join(","))
+    let schema = if schema == "timer" { String::new() } else { format!(".{schema}") };
+    format!("postgres:{}/{database}{schema}", hosts.join(","))
 }
 
 /// A connection that was checked.
@@ -138,16 +151,16 @@ pub(super) struct Connected {
 
 /// Connects and checks that the server can hold timeouts. Installs the schema into an empty
 /// database.
-pub(super) fn connect(config: &Config, dial: &Dial, limit: Duration) -> Result<Connected, ConnectError> {
-    let server = describe(config);
+pub(super) fn connect(access: &Access, limit: Duration) -> Result<Connected, ConnectError> {
+    let server = describe(&access.config, &access.schema);
     let mut connection =
-        PostgresConnection::open(config, dial, limit).map_err(|error| explain_connect(server.clone(), &error))?;
+        PostgresConnection::open(access, limit).map_err(|error| explain_connect(server.clone(), &error))?;
     check_server(&mut connection, &server)?;
     if !prepare_schema(&mut connection).map_err(|error| explain(&server, &error))? {
         return Err(ConnectError::NotInstalled { server });
     }
     check_schema(&mut connection, &server)?;
-    let pooled = pooler::is_pooled(&mut connection, config, dial, limit).map_err(|error| explain(&server, &error))?;
+    let pooled = pooler::is_pooled(&mut connection, access, limit).map_err(|error| explain(&server, &error))?;
     if pooled {
         tracing::info!(server, "a pooler in transaction mode; statements are planned each time, and nothing listens");
     } else {
@@ -172,19 +185,19 @@ fn prepare_schema(connection: &mut PostgresConnection) -> Result<bool, QueryErro
 }
 
 /// Connects and installs the schema unless the database has it.
-pub(super) fn connect_and_install(config: &Config, dial: &Dial, limit: Duration) -> Result<(), ConnectError> {
-    let server = describe(config);
+pub(super) fn connect_and_install(access: &Access, limit: Duration) -> Result<(), ConnectError> {
+    let server = describe(&access.config, &access.schema);
     let mut connection =
-        PostgresConnection::open(config, dial, limit).map_err(|error| explain_connect(server.clone(), &error))?;
+        PostgresConnection::open(access, limit).map_err(|error| explain_connect(server.clone(), &error))?;
     check_server(&mut connection, &server)?;
     install(&mut connection).map_err(|error| explain(&server, &error))
 }
 
 /// Connects and replaces the functions by those of this program.
-pub(super) fn connect_and_upgrade(config: &Config, dial: &Dial, limit: Duration) -> Result<(), ConnectError> {
-    let server = describe(config);
+pub(super) fn connect_and_upgrade(access: &Access, limit: Duration) -> Result<(), ConnectError> {
+    let server = describe(&access.config, &access.schema);
     let mut connection =
-        PostgresConnection::open(config, dial, limit).map_err(|error| explain_connect(server.clone(), &error))?;
+        PostgresConnection::open(access, limit).map_err(|error| explain_connect(server.clone(), &error))?;
     check_server(&mut connection, &server)?;
     if !is_installed(&mut connection).map_err(|error| explain(&server, &error))? {
         return Err(ConnectError::NotInstalled { server });
@@ -210,7 +223,8 @@ fn functions() -> String {
 /// a new version of the schema. Equal functions are left alone, because a user who does not own
 /// them cannot replace them.
 fn has_functions(connection: &mut PostgresConnection) -> Result<bool, QueryError> {
-    let bodies: Vec<&str> = SCHEMA.split("$$").skip(1).step_by(2).collect();
+    let script = in_schema(SCHEMA, connection.schema());
+    let bodies: Vec<String> = script.split("$$").skip(1).step_by(2).map(str::to_owned).collect();
     let missing = "select exists (
         select from unnest($1) body
         where not exists (select from pg_proc where pronamespace = 'timer'::regnamespace and prosrc = body)

@@ -4,16 +4,19 @@
 //! has no setting. A connection whose call was given up is not used again.
 
 use super::connect::ConnectError;
+use super::options::Verification;
 use super::query_error::QueryError;
+use std::borrow::Cow;
 use std::fmt;
 use std::future::{Future, poll_fn};
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_postgres::config::SslMode;
-use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Config, Error, NoTls, Row, Socket, Statement, ToStatement};
 
@@ -23,46 +26,61 @@ pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// Reads the messages of a connection. The connection makes progress only while this is polled.
 pub(super) type Messages = Box<dyn FnMut(&mut Context<'_>) -> Poll<Option<Result<AsyncMessage, Error>>> + Send>;
 
-/// A function that connects with the given settings, and encrypts if the URL asks for it.
+/// A function that connects with the given settings, and encrypts if they ask for it.
 pub(super) type Dial = Arc<dyn Fn(Config) -> DialFuture + Send + Sync>;
-type DialFuture = std::pin::Pin<Box<dyn Future<Output = Result<(Client, Messages), Error>> + Send>>;
+type DialFuture = std::pin::Pin<Box<dyn Future<Output = Result<(Client, Messages), QueryError>> + Send>>;
 
-/// Returns a function that makes connections as the URL asks for.
-pub(super) fn dial(config: &Config) -> Result<Dial, ConnectError> {
-    if config.get_ssl_mode() == SslMode::Require {
-        encrypted()
-    } else {
-        Ok(Arc::new(|config| Box::pin(connect(config, NoTls))))
-    }
+/// Everything that a connection of a store needs.
+#[derive(Clone)]
+pub(super) struct Access {
+    pub(super) config: Config,
+    pub(super) dial: Dial,
+    /// The name of the schema.
+    pub(super) schema: Arc<str>,
 }
 
-/// Makes encrypted connections. They check the server's certificate and its name.
+/// Returns a function that makes connections as the settings ask for.
+pub(super) fn dial(config: &Config, verification: Verification, roots: Option<&Path>) -> Result<Dial, ConnectError> {
+    if config.get_ssl_mode() == SslMode::Require { encrypted(verification, roots) } else { Ok(dial_with(NoTls)) }
+}
+
 #[cfg(feature = "postgres-tls")]
-fn encrypted() -> Result<Dial, ConnectError> {
-    let loaded = tokio_postgres_rustls::MakeRustlsConnect::with_native_certs();
-    let (tls, unreadable) = loaded.map_err(|errors| ConnectError::Url {
-        why: format!("sslmode=require needs certificates of the system, which has none: {errors:?}"),
-    })?;
-    for error in unreadable {
-        tracing::warn!(%error, "a certificate of the system cannot be read");
-    }
-    Ok(Arc::new(move |config| Box::pin(connect(config, tls.clone()))))
+fn encrypted(verification: Verification, roots: Option<&Path>) -> Result<Dial, ConnectError> {
+    super::tls::connector(verification, roots).map(dial_with)
 }
 
 #[cfg(not(feature = "postgres-tls"))]
-fn encrypted() -> Result<Dial, ConnectError> {
-    let why = "sslmode=require needs the feature `postgres-tls` of timer-durable".to_owned();
+fn encrypted(_: Verification, _: Option<&Path>) -> Result<Dial, ConnectError> {
+    let why = "an encrypted connection needs the feature `postgres-tls` of timer-durable or a connector".to_owned();
     Err(ConnectError::Url { why })
 }
 
-async fn connect<T>(config: Config, tls: T) -> Result<(Client, Messages), Error>
+/// Returns a function that makes connections with a connector.
+pub(super) fn dial_with<T>(connector: T) -> Dial
 where
-    T: MakeTlsConnect<Socket>,
+    T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
     T::Stream: Send + 'static,
+    T::TlsConnect: Send,
+    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
 {
-    let (client, mut connection) = config.connect(tls).await?;
-    let messages: Messages = Box::new(move |context| connection.poll_message(context));
-    Ok((client, messages))
+    Arc::new(move |config| {
+        let connector = connector.clone();
+        Box::pin(async move {
+            let (client, mut connection) = config.connect(connector).await?;
+            let messages: Messages = Box::new(move |context| connection.poll_message(context));
+            Ok((client, messages))
+        })
+    })
+}
+
+/// Returns SQL about the schema `timer` as SQL about another one. The script has the name of the
+/// schema in these three places only.
+pub(super) fn in_schema<'a>(sql: &'a str, schema: &str) -> Cow<'a, str> {
+    if schema == "timer" {
+        return Cow::Borrowed(sql);
+    }
+    let named = sql.replace("timer.", &format!("\"{schema}\".")).replace("'timer'", &format!("'{schema}'"));
+    Cow::Owned(named.replace("if not exists timer;", &format!("if not exists \"{schema}\";")))
 }
 
 /// The settings of each statement of the store that has a transaction of its own, before the
@@ -82,6 +100,7 @@ pub struct PostgresConnection {
     /// The settings of each statement of the store, or `None` if the session has them.
     settings: Option<String>,
     is_in_transaction: bool,
+    schema: Arc<str>,
 }
 
 impl fmt::Debug for PostgresConnection {
@@ -91,11 +110,16 @@ impl fmt::Debug for PostgresConnection {
 }
 
 impl PostgresConnection {
-    pub(super) fn open(config: &Config, dial: &Dial, limit: Duration) -> Result<Self, QueryError> {
+    pub(super) fn open(access: &Access, limit: Duration) -> Result<Self, QueryError> {
         let driver = Driver::new().map_err(QueryError::Io)?;
-        let (client, mut messages) = driver.wait(limit, dial(config.clone()))?;
+        let (client, mut messages) = driver.wait(limit, (access.dial)(access.config.clone()))?;
         driver.runtime().spawn(async move { while let Some(Ok(_)) = poll_fn(&mut messages).await {} });
-        Ok(Self { client, limit, driver, settings: Some(SAFE_PATH.to_owned()), is_in_transaction: false })
+        let settings = Some(SAFE_PATH.to_owned());
+        Ok(Self { client, limit, driver, settings, is_in_transaction: false, schema: access.schema.clone() })
+    }
+
+    pub(super) fn schema(&self) -> &str {
+        &self.schema
     }
 
     /// Sets the settings of each statement, or `None` if the session has them.
@@ -172,7 +196,7 @@ impl PostgresConnection {
     }
 
     pub(super) fn prepare(&mut self, sql: &str, types: &[Type]) -> Result<Statement, QueryError> {
-        self.wait(self.client.prepare_typed(sql, types))
+        self.wait(self.client.prepare_typed(&in_schema(sql, &self.schema), types))
     }
 
     /// Executes a statement whose parameters have the given types, without a name for it, in one
@@ -188,8 +212,10 @@ impl PostgresConnection {
 
     /// Executes a statement of the store, with its settings and in one round trip.
     pub(super) fn run(&mut self, sql: &str, types: &[Type], params: Params<'_>) -> Result<Vec<Row>, QueryError> {
+        let schema = self.schema.clone();
+        let sql = in_schema(sql, &schema);
         let Some(settings) = self.settings.as_ref().filter(|_| !self.is_in_transaction) else {
-            return self.query_typed(sql, types, params);
+            return self.query_typed(&sql, types, params);
         };
         let begin = format!("begin isolation level read committed; {settings}");
         let params: Vec<_> = params.iter().copied().zip(types.iter().cloned()).collect();
@@ -197,7 +223,7 @@ impl PostgresConnection {
             // The three messages leave together. The server rolls back if one of them fails.
             let (begun, rows, ended) = tokio::join!(
                 self.client.batch_execute(&begin),
-                self.client.query_typed(sql, &params),
+                self.client.query_typed(&sql, &params),
                 self.client.batch_execute("commit")
             );
             begun?;
@@ -208,10 +234,12 @@ impl PostgresConnection {
 
     /// Executes statements of the store without parameters as one transaction.
     pub(super) fn run_all(&mut self, statements: &str) -> Result<(), QueryError> {
+        let schema = self.schema.clone();
+        let statements = in_schema(statements, &schema);
         match self.settings.as_ref().filter(|_| !self.is_in_transaction) {
             // Statements of one message are one transaction.
             Some(settings) => self.batch_execute(&format!("{settings}; {statements}")),
-            None => self.batch_execute(statements),
+            None => self.batch_execute(&statements),
         }
     }
 
@@ -253,21 +281,21 @@ impl Driver {
         self.0.as_ref().unwrap_or_else(|| unreachable!("only `drop` takes the runtime"))
     }
 
-    fn wait<R: Send>(
+    fn wait<R: Send, E: Into<QueryError>>(
         &self,
         limit: Duration,
-        call: impl Future<Output = Result<R, Error>> + Send,
+        call: impl Future<Output = Result<R, E>> + Send,
     ) -> Result<R, QueryError> {
         let limited = async {
             let mut call = pin!(call);
             if let Ok(result) = tokio::time::timeout(limit, &mut call).await {
-                return result.map_err(QueryError::Postgres);
+                return result.map_err(Into::into);
             }
             // If the process stood still, the limit is over and the answer may be in the socket.
             // The task that reads the socket runs during the yield.
             tokio::task::yield_now().await;
             match poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {
-                Poll::Ready(result) => result.map_err(QueryError::Postgres),
+                Poll::Ready(result) => result.map_err(Into::into),
                 Poll::Pending => Err(QueryError::TimedOut(limit)),
             }
         };
@@ -318,7 +346,7 @@ mod tests {
             std::thread::park_timeout(limit * 2);
             server.write_all(&[7]).unwrap();
         });
-        let result = driver.wait(limit, async { Ok(call.await.unwrap()) });
+        let result = driver.wait(limit, async { Ok::<_, QueryError>(call.await.unwrap()) });
         assert_eq!(result.unwrap(), 7);
     }
 }

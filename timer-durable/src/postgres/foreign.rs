@@ -7,8 +7,8 @@
 //! has an old snapshot.
 
 use super::statements::Sql;
-use super::{PostgresStore, connect, write};
-use crate::store::{Position, StoreError};
+use super::{PostgresStore, write};
+use crate::store::{Position, Store, StoreError};
 use std::time::{Duration, Instant};
 use tokio_postgres::types::Type;
 
@@ -116,7 +116,7 @@ impl PostgresStore {
                 return self.sweep_shards(second, frontier, look);
             }
             Err(error @ StoreError::Refused(_)) => {
-                tracing::warn!(server = connect::describe(&self.config), ?shards, %error, "rows of other writers were refused");
+                tracing::warn!(server = self.describe(), ?shards, %error, "rows of other writers were refused");
                 self.sweep_again = Some(self.next_sweep);
                 look.is_partial = true;
                 return Ok(());

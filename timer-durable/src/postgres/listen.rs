@@ -7,13 +7,13 @@
 //! Each thread has a flag of its own, so that a thread that is about to end says nothing about the
 //! connection of the next one.
 
-use super::connection::{Dial, Messages};
+use super::connection::{Access, Messages};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio_postgres::{AsyncMessage, Client, Config};
+use tokio_postgres::{AsyncMessage, Client};
 
 /// The pause between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -89,7 +89,7 @@ impl Drop for Listener {
 }
 
 impl Listener {
-    pub(super) fn start(config: Config, dial: Dial, signals: Arc<Signals>) -> std::io::Result<Self> {
+    pub(super) fn start(access: Access, signals: Arc<Signals>) -> std::io::Result<Self> {
         let (stop, mut stopped) = watch::channel(false);
         let is_listening = Arc::<AtomicBool>::default();
         let flag = is_listening.clone();
@@ -98,7 +98,7 @@ impl Listener {
             runtime.block_on(async {
                 tokio::select! {
                     _ = stopped.changed() => {}
-                    () = listen(&config, &dial, &signals, &flag) => {}
+                    () = listen(&access, &signals, &flag) => {}
                 }
             });
         };
@@ -114,10 +114,10 @@ impl Listener {
 }
 
 /// Listens for ever, with pauses between connections.
-async fn listen(config: &Config, dial: &Dial, signals: &Signals, is_listening: &AtomicBool) {
+async fn listen(access: &Access, signals: &Signals, is_listening: &AtomicBool) {
     loop {
-        if let Ok(Ok((client, messages))) = tokio::time::timeout(ECHO, dial(config.clone())).await {
-            follow(&client, messages, signals, is_listening).await;
+        if let Ok(Ok((client, messages))) = tokio::time::timeout(ECHO, (access.dial)(access.config.clone())).await {
+            follow(&client, messages, &access.schema, signals, is_listening).await;
             // ORDERING: Relaxed, as in `Listener::is_listening`.
             is_listening.store(false, Ordering::Relaxed);
             signals.raise(&signals.foreign);
@@ -127,15 +127,15 @@ async fn listen(config: &Config, dial: &Dial, signals: &Signals, is_listening: &
 }
 
 /// Listens until the connection ends.
-async fn follow(client: &Client, mut messages: Messages, signals: &Signals, is_listening: &AtomicBool) {
+async fn follow(client: &Client, mut messages: Messages, channel: &str, signals: &Signals, is_listening: &AtomicBool) {
     // A notification to itself shows that notifications arrive. A pooler would lose them.
     let echo = format!("timer_echo_{:x}", fastrand::u64(..));
-    let statements = format!("listen timer; listen {echo}; notify {echo}; set idle_session_timeout = 0");
+    let statements = format!("listen \"{channel}\"; listen {echo}; notify {echo}; set idle_session_timeout = 0");
     let (heard, mut echoed) = watch::channel(false);
     let receive = async {
         loop {
             match poll_fn(&mut messages).await {
-                Some(Ok(AsyncMessage::Notification(message))) if message.channel() == "timer" => {
+                Some(Ok(AsyncMessage::Notification(message))) if message.channel() == channel => {
                     let flag = if message.payload() == "shards" { &signals.shards } else { &signals.foreign };
                     signals.raise(flag);
                 }

@@ -7,7 +7,7 @@ use super::listen::Listener;
 use super::parts::uuid;
 use super::{PostgresStore, SHARDS};
 use crate::TimeoutId;
-use crate::store::{Micros, StoreError, Upkeep};
+use crate::store::{Micros, Store, StoreError, Upkeep};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tokio_postgres::types::Type;
@@ -96,7 +96,7 @@ impl PostgresStore {
                 Some(connection) => connection,
                 None => {
                     self.figures.reconnects += 1;
-                    let connected = connect::connect(&self.config, &self.dial, limit);
+                    let connected = connect::connect(&self.access, limit);
                     let connected = connected.map_err(|error| StoreError::Failed(error.to_string()))?;
                     self.pooled |= connected.pooled;
                     connected.connection
@@ -144,7 +144,7 @@ impl PostgresStore {
         if self.pooled {
             self.listener = None;
         } else if self.listener.is_none() {
-            let listener = Listener::start(self.config.clone(), self.dial.clone(), self.signals.clone());
+            let listener = Listener::start(self.access.clone(), self.signals.clone());
             self.listener = listener
                 .inspect_err(
                     |error| tracing::warn!(%error, "no thread for notifications; the store looks once a second"),
@@ -193,7 +193,7 @@ impl PostgresStore {
             Err(error) if error.is_refusal() && self.figures.instance == self.instance as u32 => {
                 if self.next_warning <= sent {
                     self.next_warning = sent + WARNINGS;
-                    tracing::warn!(server = connect::describe(&self.config), %error, "a renewal was refused; the node keeps its shards");
+                    tracing::warn!(server = self.describe(), %error, "a renewal was refused; the node keeps its shards");
                 }
                 return self.extend_lease(sent);
             }
@@ -251,7 +251,7 @@ impl PostgresStore {
             if self.figures.oldest_transaction > OLD {
                 let holder: Option<String> = row.and_then(|row| row.get(1));
                 tracing::warn!(
-                    server = connect::describe(&self.config), holder, age = ?self.figures.oldest_transaction,
+                    server = self.describe(), holder, age = ?self.figures.oldest_transaction,
                     "an old transaction keeps dead rows"
                 );
             }

@@ -19,6 +19,7 @@ mod link;
 mod listen;
 mod locks;
 mod membership;
+mod options;
 mod pages;
 mod parts;
 mod pooler;
@@ -26,18 +27,21 @@ mod put;
 mod query_error;
 mod statements;
 mod store;
+#[cfg(feature = "postgres-tls")]
+mod tls;
 mod tombstones;
 mod write;
 
 pub use connect::ConnectError;
 pub use connection::PostgresConnection;
+pub use options::PostgresOptions;
 pub use query_error::QueryError;
 
 use crate::store::{Membership, Store, StoreError};
 use crate::transaction::Target;
 use clock::Clock;
 use connect::Connected;
-use connection::Dial;
+use connection::Access;
 use foreign::Frontier;
 use link::Link;
 use listen::{Listener, Signals};
@@ -45,7 +49,6 @@ use membership::Suspects;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio_postgres::Config;
 use tombstones::Removal;
 
 /// The number of shards.
@@ -86,8 +89,7 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(500);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct PostgresStore {
-    config: Config,
-    dial: Dial,
+    access: Access,
     name: Option<String>,
     lease: Duration,
     /// Whether the URL leads to a pooler in transaction mode.
@@ -146,20 +148,21 @@ impl std::fmt::Debug for PostgresStore {
 
 impl PostgresStore {
     /// Connects to a server. Installs the schema `timer` if the database is empty.
+    /// [`PostgresOptions`] has more settings, such as a password that changes.
     ///
     /// # Errors
     ///
     /// [`ConnectError`] if the server cannot be reached or used, or if the database has tables of
     /// other programs and no schema `timer`.
     pub fn connect(url: &str) -> Result<Self, ConnectError> {
-        let config = configure(url)?;
-        let dial = connection::dial(&config)?;
-        let limit = limit_of(DEFAULT_LEASE);
-        let Connected { connection, pooled } = connect::connect(&config, &dial, limit)?;
+        PostgresOptions::from_url(url)?.connect()
+    }
+
+    fn open(access: Access) -> Result<Self, ConnectError> {
+        let Connected { connection, pooled } = connect::connect(&access, limit_of(DEFAULT_LEASE))?;
         let now = Instant::now();
         Ok(Self {
-            config,
-            dial,
+            access,
             name: None,
             lease: DEFAULT_LEASE,
             pooled,
@@ -200,9 +203,7 @@ impl PostgresStore {
     ///
     /// [`ConnectError`] if the server cannot be reached, or if the user may not create a schema.
     pub fn install(url: &str) -> Result<(), ConnectError> {
-        let config = configure(url)?;
-        let dial = connection::dial(&config)?;
-        connect::connect_and_install(&config, &dial, limit_of(DEFAULT_LEASE))
+        PostgresOptions::from_url(url)?.install()
     }
 
     /// Replaces the functions of the schema by those of this program. Does nothing if they are
@@ -216,9 +217,7 @@ impl PostgresStore {
     /// [`ConnectError`] if the server cannot be reached, if the database has no schema `timer` or
     /// one of another version, or if the user does not own the functions. Nothing was changed.
     pub fn upgrade(url: &str) -> Result<(), ConnectError> {
-        let config = configure(url)?;
-        let dial = connection::dial(&config)?;
-        connect::connect_and_upgrade(&config, &dial, limit_of(DEFAULT_LEASE))
+        PostgresOptions::from_url(url)?.upgrade()
     }
 
     /// Returns the schema as a script for `psql`.
@@ -298,35 +297,4 @@ const DEFAULT_LEASE: Duration = Duration::from_secs(15);
 
 fn limit_of(lease: Duration) -> Duration {
     (lease / 2).clamp(Duration::from_millis(500), Duration::from_secs(10))
-}
-
-fn configure(url: &str) -> Result<Config, ConnectError> {
-    let mut config: Config =
-        url.parse().map_err(|error: tokio_postgres::Error| ConnectError::Url { why: query_error::reason(&error) })?;
-    if config.get_application_name().is_none() {
-        config.application_name("timer-durable");
-    }
-    if config.get_connect_timeout().is_none() {
-        config.connect_timeout(Duration::from_secs(3));
-    }
-    // The listening connection sends nothing. Without probes it would take hours to notice that a
-    // firewall has dropped it.
-    if config.get_keepalives_interval().is_none() {
-        config.keepalives_idle(config.get_keepalives_idle().min(Duration::from_secs(10)));
-        config.keepalives_interval(Duration::from_secs(5)).keepalives_retries(3);
-    }
-    Ok(config)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_connection_that_is_silent_is_probed() {
-        let idle = |url| configure(url).unwrap().get_keepalives_idle();
-        assert_eq!(idle("postgres://u@h/d"), Duration::from_secs(10));
-        assert_eq!(idle("postgres://u@h/d?keepalives_idle=5"), Duration::from_secs(5));
-        assert_eq!(idle("postgres://u@h/d?keepalives_idle=60&keepalives_interval=9"), Duration::from_secs(60));
-    }
 }

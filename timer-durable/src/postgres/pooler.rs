@@ -16,10 +16,9 @@
 //! - Each renewal reads the mark of its session. This finds a pooler that was missed, and one that
 //!   was put in the way or changed its mode later.
 
-use super::connection::{Dial, PostgresConnection};
+use super::connection::{Access, PostgresConnection};
 use super::query_error::QueryError;
 use std::time::Duration;
-use tokio_postgres::Config;
 
 /// The mark of a session in SQL, or null. A setting that was reset is empty.
 pub(super) const MARK: &str = "pg_catalog.current_setting('timer_durable.probe', true)";
@@ -47,8 +46,7 @@ fn mark(connection: &mut PostgresConnection) -> Result<Option<String>, QueryErro
 /// Returns `true` if a new connection does not keep its session.
 pub(super) fn is_pooled(
     connection: &mut PostgresConnection,
-    config: &Config,
-    dial: &Dial,
+    access: &Access,
     limit: Duration,
 ) -> Result<bool, QueryError> {
     if mark(connection)?.is_some() {
@@ -56,7 +54,7 @@ pub(super) fn is_pooled(
     }
     let own = new_mark();
     connection.batch_execute(&set_mark(&own))?;
-    let mut other = PostgresConnection::open(config, dial, limit)?;
+    let mut other = PostgresConnection::open(access, limit)?;
     for _ in 0..PROBES {
         other.batch_execute("begin")?;
         // If the pooler has one session, a query of the first connection would wait for the second

@@ -16,7 +16,7 @@ const AHEAD: Micros = 2_000;
 
 impl Store for PostgresStore {
     fn describe(&self) -> String {
-        connect::describe(&self.config)
+        connect::describe(&self.access.config, &self.access.schema)
     }
 
     fn instance(&self) -> u32 {

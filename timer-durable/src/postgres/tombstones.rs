@@ -6,7 +6,8 @@
 //! every node its lease. The statement needs no fence, because an insert of such an id is refused
 //! as too old.
 
-use super::{PostgresStore, connect};
+use super::PostgresStore;
+use crate::store::Store;
 use std::time::{Duration, Instant};
 
 /// The time between two removals. The keeper does not wake for one.
@@ -65,7 +66,7 @@ impl PostgresStore {
             }
             Ok(_) => {}
             Err(error) => {
-                tracing::warn!(server = connect::describe(&self.config), %error, "old tombstones could not be removed");
+                tracing::warn!(server = self.describe(), %error, "old tombstones could not be removed");
             }
         }
     }

@@ -57,6 +57,7 @@ auto_traits! {
 #[cfg(feature = "postgres")]
 auto_traits! {
     timer_durable::ConnectError: 1 1 1 1,
+    timer_durable::PostgresOptions: 1 1 1 0,
     timer_durable::PostgresConnection: 1 1 1 0,
     timer_durable::PostgresStore: 1 0 1 0,
     timer_durable::QueryError: 1 1 1 0,

@@ -10,6 +10,7 @@ mod keys;
 mod locks;
 #[allow(dead_code)]
 mod members;
+mod options;
 mod pooled;
 mod pooler;
 mod promises;

@@ -1,7 +1,7 @@
 //! Objects of another role that would take the place of those of the system.
 
 use timer_durable::store::Store;
-use timer_durable::{PostgresConnection, PostgresStore};
+use timer_durable::{PostgresConnection, PostgresOptions, PostgresStore};
 
 use super::pooler::Pooler;
 use super::{Database, Node, join, postgres_server};
@@ -103,12 +103,15 @@ fn no_object_of_another_schema_is_used() {
         let output = database.server.psql(&database.name).args(["-c", &format!("select {call}")]).output().unwrap();
         assert!(!output.status.success(), "the trap works: {call}");
     }
+    // The name of the schema is a word of SQL.
+    let open = |database: &Database| PostgresOptions::from_url(&database.url()).unwrap().schema("order").connect();
+    open(&create()).expect("the store connects");
     #[cfg(feature = "conformance")]
-    timer_durable::conformance::run(|| PostgresStore::connect(&create().url()).expect("the store connects"));
+    timer_durable::conformance::run(|| open(&create()).expect("the store connects"));
     #[cfg(feature = "conformance")]
     timer_durable::conformance::run_shared(|| {
         let database = create();
-        [(); 2].map(|()| PostgresStore::connect(&database.url()).expect("the store connects").lease(super::LEASE))
+        [(); 2].map(|()| open(&database).expect("the store connects").lease(super::LEASE))
     });
     PostgresStore::install(&database.url()).unwrap();
     PostgresStore::upgrade(&database.url()).unwrap();

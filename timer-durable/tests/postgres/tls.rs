@@ -1,8 +1,9 @@
 //! Encrypted connections to a server whose certificate the test makes.
 //!
-//! The client trusts the certificates of the system, which `SSL_CERT_FILE` replaces. A process must
-//! not change its own variables, so the test runs itself once more for each client.
+//! `SSL_CERT_FILE` replaces the certificates of the system. A process must not change its own
+//! variables, so the test runs itself once more for that client.
 
+use std::path::Path;
 use std::process::{Command, Output};
 
 use timer_durable::store::Store;
@@ -14,7 +15,7 @@ use super::postgres_server::Server;
 const URL: &str = "TIMER_TEST_TLS_URL";
 
 /// Runs the test named `client` in a process that trusts the certificates in `trusted`.
-fn run_client(client: &str, url: &str, trusted: &std::path::Path) -> Output {
+fn run_client(client: &str, url: &str, trusted: &Path) -> Output {
     let name = format!("tls::{client}");
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -45,11 +46,33 @@ fn an_encrypted_server_is_used() {
         key.display()
     ));
     let name = server.create_database();
-    let url = format!("{}?sslmode=require", server.url(&name));
-    assert!(passes(&run_client("a_client_that_trusts_the_server", &url, &certificate)));
-    assert!(passes(&run_client("a_client_that_trusts_another_server", &url, &stranger)));
-    let by_name = url.replace("127.0.0.1", "localhost");
-    assert!(passes(&run_client("a_client_that_trusts_another_server", &by_name, &certificate)), "the name differs");
+    let connect = |host: &str, mode: &str, root: &Path| {
+        let url = server.url(&name).replace("127.0.0.1", host);
+        PostgresStore::connect(&format!("{url}?sslmode={mode}&sslrootcert={}", root.display()))
+    };
+    let encrypted = "select count(*) from pg_stat_ssl s join pg_stat_activity a using (pid)
+        where a.application_name = 'timer-durable' and not s.ssl";
+    for (host, mode) in [("127.0.0.1", "verify-full"), ("127.0.0.1", "require"), ("localhost", "verify-ca")] {
+        let _store = connect(host, mode, &certificate).unwrap();
+        assert_eq!(server.sql("postgres", encrypted), "0");
+    }
+    let refused = [
+        ("localhost", "verify-full", &certificate),
+        ("localhost", "require", &certificate),
+        ("127.0.0.1", "verify-ca", &stranger),
+        ("127.0.0.1", "verify-full", &stranger),
+    ];
+    for (host, mode, root) in refused {
+        let error = connect(host, mode, root).expect_err("the certificate or its name is wrong");
+        assert!(matches!(error, ConnectError::Unreachable { .. }), "{error}");
+        assert!(error.to_string().contains("certificate"), "{error}");
+    }
+    for root in [&*key, Path::new("/absent.pem")] {
+        let error = connect("127.0.0.1", "verify-full", root).unwrap_err();
+        assert!(matches!(error, ConnectError::Setting { name: "sslrootcert", .. }), "{error}");
+    }
+    let url = format!("{}?sslmode=verify-full", server.url(&name));
+    assert!(passes(&run_client("a_client_that_trusts_the_system", &url, &certificate)));
 }
 
 #[test]
@@ -62,18 +85,9 @@ fn a_server_without_encryption_is_refused() {
 
 #[test]
 #[ignore = "the client of another test"]
-fn a_client_that_trusts_the_server() {
+fn a_client_that_trusts_the_system() {
     let Ok(url) = std::env::var(URL) else { return };
     let mut store = PostgresStore::connect(&url).unwrap();
     store.rejoin().unwrap();
     assert_eq!(store.membership().unwrap().shards, 64);
-}
-
-#[test]
-#[ignore = "the client of another test"]
-fn a_client_that_trusts_another_server() {
-    let Ok(url) = std::env::var(URL) else { return };
-    let error = PostgresStore::connect(&url).expect_err("the certificate is a stranger's");
-    assert!(matches!(error, ConnectError::Unreachable { .. }), "{error}");
-    assert!(error.to_string().contains("certificate"), "{error}");
 }
