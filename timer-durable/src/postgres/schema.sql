@@ -253,12 +253,36 @@ begin
 end
 $$;
 
+-- Tells the owners of shards of a row that they should collect. A transaction that is to be prepared
+-- must not send a notification, so the setting `timer_durable.notify` turns it off.
+create function timer.announce() returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    if current_setting('timer_durable.notify', true) is distinct from 'off' then
+        perform pg_notify('timer', '');
+    end if;
+end
+$$;
+
+-- Returns the due time of a call, which gives a delay or a time.
+create function timer.due(p_delay interval, p_at timestamptz) returns bigint
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    if (p_delay is null) = (p_at is null) then
+        raise exception 'delay, at: % and % were given; allowed is one of both', p_delay, p_at
+            using errcode = 'invalid_parameter_value';
+    end if;
+    return coalesce((extract(epoch from p_at) * 1000000)::bigint,
+        timer.now() + greatest((extract(epoch from p_delay) * 1000000)::bigint, 0));
+end
+$$;
+
 -- Schedules a timeout in the caller's transaction, and returns the id of the timeout that is pending
 -- then. `if_pending` is keep, replace, earlier, later or refuse. `format` tells the handler how to read
--- the payload: 1 is bytes, 2 is text, 3 is JSON.
+-- the payload: 1 is bytes, 2 is text, 3 is JSON. It is due after `delay` or at the time `at`.
 create function timer.schedule(
-    topic text, payload bytea, delay interval, key text default null, if_pending text default 'keep',
-    id uuid default null, format smallint default 1
+    topic text, payload bytea, delay interval default null, key text default null, if_pending text default 'keep',
+    id uuid default null, format smallint default 1, at timestamptz default null, period interval default null,
+    max_lateness interval default null
 ) returns uuid language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     v_now bigint := timer.now();
@@ -270,15 +294,21 @@ begin
         raise exception 'if_pending: % was given; allowed is keep, replace, earlier, later, refuse', if_pending
             using errcode = 'invalid_parameter_value';
     end if;
-    if delay is null then
-        raise exception 'delay: null was given; allowed is an interval' using errcode = 'invalid_parameter_value';
-    end if;
     if octet_length(topic) > 255 or octet_length(key) > 255 then
         raise exception 'topic and key: at most 255 bytes are allowed' using errcode = 'invalid_parameter_value';
     end if;
+    if octet_length(payload) > 1048576 then
+        raise exception 'payload: % bytes were given; at most 1048576 are allowed', octet_length(payload)
+            using errcode = 'invalid_parameter_value';
+    end if;
+    if period <= interval '0' or max_lateness < interval '0' then
+        raise exception 'period, max_lateness: % and % were given; a period must be positive, and no lateness negative',
+            period, max_lateness using errcode = 'invalid_parameter_value';
+    end if;
     select * into v_put from timer.put(
-        v_id, v_now + greatest((extract(epoch from delay) * 1000000)::bigint, 0), topic, key, if_pending, format,
-        payload, null, null, timer.repeatable_until(coalesce(id, v_id), -1), floor(random() * 64)::smallint, true, -1
+        v_id, timer.due(delay, at), topic, key, if_pending, format, payload,
+        (extract(epoch from period) * 1000000)::bigint, (extract(epoch from max_lateness) * 1000000)::bigint,
+        timer.repeatable_until(coalesce(id, v_id), -1), floor(random() * 64)::smallint, true, -1
     );
     if if_pending = 'refuse' and v_put.answer = 'kept' then
         raise exception 'the key has a pending timeout, %', v_put.other using errcode = 'unique_violation';
@@ -286,23 +316,43 @@ begin
         raise exception 'the id % is too old to be used for a new timeout', v_id
             using errcode = 'invalid_parameter_value';
     end if;
-    perform pg_notify('timer', '');
+    perform timer.announce();
     return case when v_put.answer in ('kept', 'moved') then v_put.other else v_id end;
 end
 $$;
 
 create function timer.schedule(
-    topic text, payload text, delay interval, key text default null, if_pending text default 'keep',
-    id uuid default null
+    topic text, payload text, delay interval default null, key text default null, if_pending text default 'keep',
+    id uuid default null, at timestamptz default null, period interval default null, max_lateness interval default null
 ) returns uuid language sql set search_path = pg_catalog, pg_temp as $$
-    select timer.schedule(topic, convert_to(payload, 'UTF8'), delay, key, if_pending, id, 2::smallint)
+    select timer.schedule(
+        topic, convert_to(payload, 'UTF8'), delay, key, if_pending, id, 2::smallint, at, period, max_lateness)
 $$;
 
 create function timer.schedule(
-    topic text, payload jsonb, delay interval, key text default null, if_pending text default 'keep',
-    id uuid default null
+    topic text, payload jsonb, delay interval default null, key text default null, if_pending text default 'keep',
+    id uuid default null, at timestamptz default null, period interval default null, max_lateness interval default null
 ) returns uuid language sql set search_path = pg_catalog, pg_temp as $$
-    select timer.schedule(topic, convert_to(payload::text, 'UTF8'), delay, key, if_pending, id, 3::smallint)
+    select timer.schedule(
+        topic, convert_to(payload::text, 'UTF8'), delay, key, if_pending, id, 3::smallint, at, period, max_lateness)
+$$;
+
+-- Returns the pending timeout with a key, and locks it.
+create function timer.find(p_topic text, p_key text) returns uuid
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    v_id uuid;
+begin
+    loop
+        select t.id into v_id from timer.timeout t
+        where t.topic = p_topic and t.key = p_key and t.ended is null for update;
+        -- The row that was found first may have been replaced while this waited for it.
+        exit when found or not exists (
+            select from timer.timeout t where t.topic = p_topic and t.key = p_key and t.ended is null
+        );
+    end loop;
+    return v_id;
+end
 $$;
 
 -- Cancels a timeout. The answers are cancelled, running and unknown.
@@ -321,24 +371,38 @@ begin
 end
 $$;
 
-create function timer.cancel(topic text, key text) returns text language plpgsql set search_path = pg_catalog, pg_temp as $$
+create function timer.cancel(topic text, key text) returns text
+language sql set search_path = pg_catalog, pg_temp as $$
+    select timer.cancel(timer.find(topic, key))
+$$;
+
+-- Gives a timeout a new due time. The answers are reset, running and unknown.
+create function timer.move(p_id uuid, p_due bigint) returns text
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
-    v_id uuid;
+    v_begun bigint;
 begin
-    loop
-        select t.id into v_id from timer.timeout t
-        where t.topic = cancel.topic and t.key = cancel.key and t.ended is null for update;
-        if found then
-            return timer.cancel(v_id);
-        end if;
-        -- The row that was found first may have been replaced while this waited for it.
-        perform 1 from timer.timeout t
-        where t.topic = cancel.topic and t.key = cancel.key and t.ended is null;
-        if not found then
-            return 'unknown';
-        end if;
-    end loop;
+    select t.begun into v_begun from timer.timeout t where t.id = p_id and t.ended is null for update;
+    if not found then
+        return 'unknown';
+    elsif v_begun is not null then
+        return 'running';
+    end if;
+    update timer.timeout t set due = p_due, planned = null, foreign_xid = pg_current_xact_id()::text::bigint
+    where t.id = p_id;
+    perform timer.announce();
+    return 'reset';
 end
+$$;
+
+create function timer.reset(id uuid, delay interval) returns text
+language sql set search_path = pg_catalog, pg_temp as $$
+    select timer.move(id, timer.due(delay, null))
+$$;
+
+create function timer.reset(topic text, key text, delay interval, at timestamptz default null) returns text
+language sql set search_path = pg_catalog, pg_temp as $$
+    select timer.move(timer.find(topic, key), timer.due(delay, at))
 $$;
 
 -- Ends an attempt in the caller's transaction, for an effect that happens exactly once. Returns false,
@@ -362,7 +426,7 @@ begin
             due = least(9223372036854775807, v_planned + t.period::numeric * (greatest(v_now - v_planned, 0) / t.period + 1)),
             planned = null
         where t.id = complete.id;
-        perform pg_notify('timer', '');
+        perform timer.announce();
     else
         perform timer.end_timeout(id, -1);
     end if;

@@ -17,21 +17,6 @@ fn a_rolled_back_transaction_schedules_nothing() {
 }
 
 #[test]
-fn a_delay_of_null_is_refused() {
-    let Some(database) = Database::create() else { return };
-    let _node = database.join();
-    database.sql(
-        "create function schedule() returns text language plpgsql as $$ begin
-             perform timer.schedule('topic', ''::text, null);
-             return 'scheduled';
-         exception when invalid_parameter_value then
-             return 'refused';
-         end $$",
-    );
-    assert_eq!(database.sql("select schedule()"), "refused");
-}
-
-#[test]
 fn a_row_that_the_database_keeps_out_is_refused() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join();
@@ -155,10 +140,81 @@ fn bad_arguments_are_named() {
         ("'topic', ''::text, '1 s', 'key', 'perhaps'", "perhaps was given; allowed is keep"),
         ("repeat('x', 256), ''::text, '1 s'", "at most 255 bytes are allowed"),
         ("null, ''::text, '1 s'", "null value in column \"topic\""),
+        ("'topic', ''::text, null", "allowed is one of both"),
+        ("'topic', ''::text, '1 s', at => now()", "allowed is one of both"),
+        ("'topic', repeat('x', 1048577), '1 s'", "payload: 1048577 bytes were given; at most 1048576 are allowed"),
+        ("'topic', ''::text, '1 s', period => '0'", "a period must be positive"),
     ] {
         let statement = format!("select timer.schedule({arguments})");
         let output = database.server.psql(&database.name).args(["-c", &statement]).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && error.contains(expected), "{arguments}: {error}");
     }
+}
+
+#[test]
+fn sql_schedules_all_that_the_rust_calls_can() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join_with(|store| store.lease(LEASE * 3600));
+    node.listen();
+    database.sql(
+        "select timer.schedule('topic', 'x'::text, at => '2001-09-09 01:46:40+00', period => '1 hour', max_lateness => '1 day')",
+    );
+    let foreign = |node: &super::Node| node.0.membership().unwrap().foreign;
+    node.keep_up_until(|node| foreign(node) == 1);
+    let id = node.pending()[0];
+    let attempt = node.attempt(id);
+    let second = 1_000_000;
+    assert_eq!(
+        (attempt.due, attempt.period, attempt.max_lateness),
+        (1_000_000_000 * second, Some(3_600 * second), Some(86_400 * second))
+    );
+    // Many in one call.
+    let many = "select count(timer.schedule('many', payload, delay, key)) from unnest(
+        array['a', 'b'], array[interval '1 hour', '2 hours'], array['first', 'second']) as i(payload, delay, key)";
+    assert_eq!(database.sql(many), "2");
+    node.keep_up_until(|node| foreign(node) == 3);
+}
+
+#[test]
+fn a_timeout_is_reset_by_sql() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join_with(|store| store.lease(LEASE * 3600));
+    node.listen();
+    let id = database.sql("select timer.schedule('topic', ''::text, '1 hour', 'key')");
+    let foreign = |node: &super::Node| node.0.membership().unwrap().foreign;
+    node.keep_up_until(|node| foreign(node) == 1);
+    assert_eq!(database.sql("select timer.reset('topic', 'key', '0')"), "reset");
+    // The owner learns of the earlier time.
+    node.keep_up_until(|node| foreign(node) == 2);
+    assert_eq!(
+        database.sql(&format!(
+            "select timer.reset('{id}', '0'), timer.reset('topic', 'key', null, '2001-09-09 01:46:40+00')"
+        )),
+        "reset|reset"
+    );
+    let pending = node.pending()[0];
+    assert_eq!(node.attempt(pending).due, 1_000_000_000_000_000);
+    assert_eq!(database.sql("select timer.reset('topic', 'key', '0')"), "running");
+    assert_eq!(database.sql("select timer.reset('topic', 'another', '0')"), "unknown");
+}
+
+/// PostgreSQL refuses to prepare a transaction that has sent a notification.
+#[test]
+fn a_transaction_that_schedules_is_prepared() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join_with(|store| store.lease(LEASE * 3600));
+    node.listen();
+    let prepare = |setting: &str| {
+        let call = format!(
+            "begin; {setting}; select timer.schedule('t', ''::text, '0'); prepare transaction '{}'",
+            database.name
+        );
+        database.server.psql(&database.name).args(["-c", &call]).output().unwrap().status.success()
+    };
+    assert!(!prepare("select 1"));
+    assert!(prepare("set local timer_durable.notify = off"));
+    database.sql(&format!("commit prepared '{}'", database.name));
+    database.sql("notify timer");
+    node.keep_up_until(|node| node.0.membership().unwrap().foreign == 1);
 }

@@ -324,10 +324,10 @@ fn a_node_that_joins_again_listens_by_a_new_connection() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join();
     let own = "from pg_stat_activity where datname = current_database() and application_name = 'timer-durable'";
-    let listening = format!("select coalesce(min(pid), 0) {own} and query like 'listen timer%'");
+    let listening = format!("select coalesce(min(pid), 0) {own} and query like 'listen %'");
     database.wait_for(&format!("select ({listening}) > 0"), "t");
     let first = database.sql(&listening);
-    database.sql(&format!("select pg_terminate_backend(pid) {own} and query not like 'listen timer%'"));
+    database.sql(&format!("select pg_terminate_backend(pid) {own} and query not like 'listen %'"));
     assert!(matches!(node.0.counts(), Err(StoreError::Failed(_))));
     node.0.rejoin().unwrap();
     database.wait_for(&format!("select ({listening}) not in (0, {first})"), "t");
@@ -340,11 +340,11 @@ fn a_node_that_joins_again_looks_until_it_listens() {
     let mut node = database.join_with(|store| store.lease(LEASE * 3600));
     node.listen();
     let own = "from pg_stat_activity where datname = current_database() and application_name = 'timer-durable'";
-    database.wait_for(&format!("select count(*) {own} and query like 'listen timer%'"), "1");
+    database.wait_for(&format!("select count(*) {own} and query like 'listen %'"), "1");
     // A new connection that listens asks for a look, which is over soon.
     let begun = Instant::now();
     node.keep_up_until(|_| begun.elapsed() > Duration::from_millis(300));
-    database.sql(&format!("select pg_terminate_backend(pid) {own} and query not like 'listen timer%'"));
+    database.sql(&format!("select pg_terminate_backend(pid) {own} and query not like 'listen %'"));
     assert!(matches!(node.0.counts(), Err(StoreError::Failed(_))));
     node.0.rejoin().unwrap();
     let next = node.0.next_upkeep().unwrap().saturating_duration_since(Instant::now());
