@@ -1,6 +1,6 @@
 //! Times on the store's clock.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Microseconds since 1970 on the store's clock, or a length of time in microseconds.
 pub type Micros = i64;
@@ -25,4 +25,51 @@ impl When {
 /// Returns a duration in microseconds, rounded up.
 pub(crate) fn micros(duration: Duration) -> Micros {
     Micros::try_from(duration.as_nanos().div_ceil(1_000)).unwrap_or(Micros::MAX)
+}
+
+/// A time on the clock of a lease. Unlike [`Instant`] on Linux, it goes on while the machine is
+/// suspended, as the server's clock does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LeaseTime(Duration);
+
+impl LeaseTime {
+    /// Returns the time now.
+    pub(crate) fn now() -> Self {
+        #[cfg(target_os = "linux")]
+        {
+            let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+            Self(Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0)))
+        }
+        // Elsewhere an instant is the best clock that there is.
+        #[cfg(not(target_os = "linux"))]
+        {
+            static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+            Self(START.get_or_init(Instant::now).elapsed())
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn at(time: Duration) -> Self {
+        Self(time)
+    }
+
+    /// Returns the time that is `duration` later.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn after(self, duration: Duration) -> Self {
+        Self(self.0 + duration)
+    }
+
+    /// Returns the instant at which this time comes, unless the machine is suspended before.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn instant(self) -> Instant {
+        // Both clocks are read in the order that gives the earlier instant.
+        let now = Instant::now();
+        now + self.0.saturating_sub(Self::now().0)
+    }
+
+    /// Returns the time of an instant. `now` was read before the instant was computed, so a
+    /// suspension in between makes the time earlier.
+    pub(crate) fn of(instant: Instant, now: Self) -> Self {
+        Self(now.0 + instant.saturating_duration_since(Instant::now()))
+    }
 }

@@ -1,6 +1,7 @@
 //! The term of an instance.
 
 use crate::shutdown::Shutdown;
+use crate::time::LeaseTime;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -12,29 +13,35 @@ use std::time::Instant;
 /// elsewhere. The term ends at that moment, and no handler starts after it.
 #[derive(Clone)]
 pub(crate) struct Term {
-    end: Arc<Mutex<Option<Instant>>>,
+    end: Arc<Mutex<Option<LeaseTime>>>,
     shutdown: Arc<Shutdown>,
+    clock: fn() -> LeaseTime,
 }
 
 impl Term {
-    pub(super) fn new(shutdown: Arc<Shutdown>, end: Option<Instant>) -> Self {
-        Self { end: Arc::new(Mutex::new(end)), shutdown }
+    /// Returns a term that ends at the instant that `end` returns.
+    pub(super) fn new(shutdown: Arc<Shutdown>, end: impl FnOnce() -> Option<Instant>) -> Self {
+        let term = Self { end: Arc::default(), shutdown, clock: LeaseTime::now };
+        term.set_end(end);
+        term
     }
 
-    /// Sets the end, or no end.
-    pub(crate) fn set_end(&self, end: Option<Instant>) {
+    /// Sets the end to the instant that `end` returns, or to no end.
+    pub(crate) fn set_end(&self, end: impl FnOnce() -> Option<Instant>) {
+        let now = (self.clock)();
+        let end = end().map(|end| LeaseTime::of(end, now));
         *self.lock() = end;
     }
 
     /// Ends the term now.
     pub(crate) fn finish(&self) {
-        self.set_end(Some(Instant::now()));
+        *self.lock() = Some((self.clock)());
     }
 
     /// Notes that a handler starts. Returns `false` if the term is over and it may not.
     pub(super) fn start(&self, progress: &Progress) -> bool {
         let end = self.lock();
-        if self.shutdown.is_given_up() || end.is_some_and(|end| end <= Instant::now()) {
+        if self.shutdown.is_given_up() || end.is_some_and(|end| end <= (self.clock)()) {
             return false;
         }
         // Under the lock, so that nothing starts unseen after `finish`.
@@ -43,7 +50,7 @@ impl Term {
         true
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+    fn lock(&self) -> MutexGuard<'_, Option<LeaseTime>> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -71,5 +78,35 @@ impl Progress {
     pub(super) fn has_completed(&self) -> bool {
         // ORDERING: Acquire, pairs with `complete`.
         self.completed.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    thread_local! {
+        static NOW: Cell<Duration> = const { Cell::new(Duration::from_secs(1)) };
+    }
+
+    /// The clock goes on while the process, and with it every [`Instant`], stands still.
+    #[test]
+    fn nothing_starts_after_a_suspension_that_outlasts_the_lease() {
+        let clock = || LeaseTime::at(NOW.get());
+        let term = Term { end: Arc::default(), shutdown: Arc::default(), clock };
+        let lease = Duration::from_secs(60);
+        term.set_end(|| Some(Instant::now() + lease));
+        NOW.set(NOW.get() + lease / 2);
+        assert!(term.start(&Progress::default()));
+        NOW.set(NOW.get() + lease / 2);
+        assert!(!term.start(&Progress::default()));
+        // A suspension before the end is known.
+        term.set_end(|| {
+            NOW.set(NOW.get() + lease);
+            Some(Instant::now() + lease / 2)
+        });
+        assert!(!term.start(&Progress::default()));
     }
 }

@@ -28,7 +28,15 @@ pub(super) type Messages = Box<dyn FnMut(&mut Context<'_>) -> Poll<Option<Result
 
 /// A function that connects with the given settings, and encrypts if they ask for it.
 pub(super) type Dial = Arc<dyn Fn(Config) -> DialFuture + Send + Sync>;
-type DialFuture = std::pin::Pin<Box<dyn Future<Output = Result<(Client, Messages), QueryError>> + Send>>;
+type DialFuture = std::pin::Pin<Box<dyn Future<Output = Result<Dialed, QueryError>> + Send>>;
+
+/// A connection that was made.
+pub(super) struct Dialed {
+    pub(super) client: Client,
+    pub(super) messages: Messages,
+    /// Whether the database can store any text.
+    is_unicode: bool,
+}
 
 /// Everything that a connection of a store needs.
 #[derive(Clone)]
@@ -67,8 +75,9 @@ where
         let connector = connector.clone();
         Box::pin(async move {
             let (client, mut connection) = config.connect(connector).await?;
+            let is_unicode = connection.parameter("server_encoding") == Some("UTF8");
             let messages: Messages = Box::new(move |context| connection.poll_message(context));
-            Ok((client, messages))
+            Ok(Dialed { client, messages, is_unicode })
         })
     })
 }
@@ -101,6 +110,7 @@ pub struct PostgresConnection {
     settings: Option<String>,
     is_in_transaction: bool,
     schema: Arc<str>,
+    is_unicode: bool,
 }
 
 impl fmt::Debug for PostgresConnection {
@@ -112,10 +122,26 @@ impl fmt::Debug for PostgresConnection {
 impl PostgresConnection {
     pub(super) fn open(access: &Access, limit: Duration) -> Result<Self, QueryError> {
         let driver = Driver::new().map_err(QueryError::Io)?;
-        let (client, mut messages) = driver.wait(limit, (access.dial)(access.config.clone()))?;
+        let Dialed { client, mut messages, is_unicode } = driver.wait(limit, (access.dial)(access.config.clone()))?;
         driver.runtime().spawn(async move { while let Some(Ok(_)) = poll_fn(&mut messages).await {} });
         let settings = Some(SAFE_PATH.to_owned());
-        Ok(Self { client, limit, driver, settings, is_in_transaction: false, schema: access.schema.clone() })
+        Ok(Self {
+            client,
+            limit,
+            driver,
+            settings,
+            is_in_transaction: false,
+            schema: access.schema.clone(),
+            is_unicode,
+        })
+    }
+
+    /// Returns a text of this crate or of a handler as the database can store it. PostgreSQL
+    /// refuses a statement for one character that its encoding lacks, and for a NUL.
+    pub(super) fn storable(&self, text: &str) -> String {
+        let escaped = |c: char| if c.is_ascii() { c.to_string() } else { c.escape_unicode().to_string() };
+        let text = text.replace('\0', "\u{fffd}");
+        if self.is_unicode { text } else { text.chars().map(escaped).collect() }
     }
 
     pub(super) fn schema(&self) -> &str {

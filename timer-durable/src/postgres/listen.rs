@@ -7,7 +7,7 @@
 //! Each thread has a flag of its own, so that a thread that is about to end says nothing about the
 //! connection of the next one.
 
-use super::connection::{Access, Messages};
+use super::connection::{Access, Dialed, Messages};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -116,7 +116,9 @@ impl Listener {
 /// Listens for ever, with pauses between connections.
 async fn listen(access: &Access, signals: &Signals, is_listening: &AtomicBool) {
     loop {
-        if let Ok(Ok((client, messages))) = tokio::time::timeout(ECHO, (access.dial)(access.config.clone())).await {
+        if let Ok(Ok(Dialed { client, messages, .. })) =
+            tokio::time::timeout(ECHO, (access.dial)(access.config.clone())).await
+        {
             follow(&client, messages, &access.schema, signals, is_listening).await;
             // ORDERING: Relaxed, as in `Listener::is_listening`.
             is_listening.store(false, Ordering::Relaxed);

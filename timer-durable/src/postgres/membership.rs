@@ -8,6 +8,7 @@ use super::parts::uuid;
 use super::{PostgresStore, SHARDS};
 use crate::TimeoutId;
 use crate::store::{Micros, Store, StoreError, Upkeep};
+use crate::time::LeaseTime;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tokio_postgres::types::Type;
@@ -111,7 +112,8 @@ impl PostgresStore {
         let new: i64 = link.connection.ask("select nextval('timer.instance')")?.get(0);
         let (tried, is_first) = (self.tried.clone(), !self.has_joined);
         self.tried.push(new);
-        let (name, lease) = (self.name.clone(), self.lease_micros());
+        let name = self.name.clone().map(|name| Ok::<_, StoreError>(self.link()?.connection.storable(&name)));
+        let (name, lease) = (name.transpose()?, self.lease_micros());
         let sql = "select timer.join_as($1, $2, $3, $4, $5)";
         let types = [Type::INT8, Type::INT8_ARRAY, Type::TEXT, Type::BOOL, Type::INT8];
         let joined = self.link()?.connection.run(sql, &types, &[&new, &tried, &name, &is_first, &lease]);
@@ -126,7 +128,7 @@ impl PostgresStore {
         self.instance = new;
         self.tried = vec![new];
         self.steady_since = Instant::now();
-        self.lease_end = Instant::now();
+        self.lease_end = LeaseTime::now();
         for _ in 0..3 {
             let sent = Instant::now();
             let now = self.link()?.connection.ask("select timer.now()")?.get(0);
@@ -158,7 +160,7 @@ impl PostgresStore {
         let mut upkeep = Upkeep::default();
         let now = Instant::now();
         self.hold_until = self.hold_until.filter(|until| *until > now);
-        if self.next_renew <= now || self.lease_end <= now || self.signals.take_shards() {
+        if self.next_renew <= now || self.lease_end <= LeaseTime::now() || self.signals.take_shards() {
             self.has_gained |= self.renew(running)?;
         }
         if self.signals.take_foreign()
@@ -176,8 +178,8 @@ impl PostgresStore {
 
     /// Renews the lease. Returns `true` if this instance has gained a shard.
     pub(super) fn renew(&mut self, running: &[TimeoutId]) -> Result<bool, StoreError> {
-        let sent = Instant::now();
-        if self.lease_end <= sent {
+        let (sent, begun) = (Instant::now(), LeaseTime::now());
+        if self.lease_end <= begun {
             // The server may have been away, so the leases of others are over without their fault.
             self.steady_since = sent;
         }
@@ -188,14 +190,14 @@ impl PostgresStore {
         let running: Vec<Uuid> = running.iter().copied().map(uuid).collect();
         let (instance, lease) = (self.instance, self.lease_micros());
         let rows = match self.link()?.renew(&[&instance, &lease, &running, &is_steady, &suspects]) {
-            Err(error) if error.is_locked() => return self.extend_lease(sent),
+            Err(error) if error.is_locked() => return self.extend_lease(sent, begun),
             // Only an instance that has renewed once knows its shards.
             Err(error) if error.is_refusal() && self.figures.instance == self.instance as u32 => {
                 if self.next_warning <= sent {
                     self.next_warning = sent + WARNINGS;
                     tracing::warn!(server = self.describe(), %error, "a renewal was refused; the node keeps its shards");
                 }
-                return self.extend_lease(sent);
+                return self.extend_lease(sent, begun);
             }
             Err(error) => {
                 self.pooled |= error.has_lost_session();
@@ -217,7 +219,7 @@ impl PostgresStore {
         self.suspects = suspects.into_iter().map(|id| (id, self.suspects.get(&id).copied().unwrap_or(sent))).collect();
         // The lease counts from the time before the query was sent, and is an eighth shorter here
         // than on the server.
-        self.lease_end = sent + self.lease - self.lease / 8;
+        self.lease_end = begun.after(self.lease - self.lease / 8);
         self.next_renew = sent + self.lease / 3;
         if !self.suspects.is_empty() {
             self.next_renew = self.next_renew.min(sent + grace);
@@ -262,14 +264,14 @@ impl PostgresStore {
     /// Renews the lease and nothing else, because another transaction has locked a row that a
     /// renewal changes, or a trigger of the user refuses the change. The row may be a timeout that
     /// runs in a shard which this instance gives away.
-    fn extend_lease(&mut self, sent: Instant) -> Result<bool, StoreError> {
+    fn extend_lease(&mut self, sent: Instant, begun: LeaseTime) -> Result<bool, StoreError> {
         let sql =
             "update timer.node set lease_until = timer.now() + $2 where id = $1 and alive returning lease_until - $2";
         let (instance, lease) = (self.instance, self.lease_micros());
         let rows = self.link()?.connection.run(sql, &[Type::INT8, Type::INT8], &[&instance, &lease])?;
         let now = rows.first().ok_or(StoreError::Fenced)?.get(0);
         self.clock.take(sent, now);
-        self.lease_end = sent + self.lease - self.lease / 8;
+        self.lease_end = begun.after(self.lease - self.lease / 8);
         self.next_renew = Instant::now() + (self.lease / 8).min(Duration::from_secs(1));
         self.figures.renewed = Some(sent);
         Ok(false)

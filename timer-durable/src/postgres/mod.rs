@@ -38,6 +38,7 @@ pub use options::PostgresOptions;
 pub use query_error::QueryError;
 
 use crate::store::{Membership, Store, StoreError};
+use crate::time::LeaseTime;
 use crate::transaction::Target;
 use clock::Clock;
 use connect::Connected;
@@ -107,7 +108,7 @@ pub struct PostgresStore {
     epochs: Vec<Option<i64>>,
     turn: usize,
     /// The end of the lease, counted from the time at which the renewal was sent.
-    lease_end: Instant,
+    lease_end: LeaseTime,
     next_renew: Instant,
     next_sweep: Instant,
     /// The time of the next look for a row of others that was locked.
@@ -174,7 +175,7 @@ impl PostgresStore {
             shards: Vec::new(),
             epochs: vec![None; SHARDS],
             turn: fastrand::usize(..SHARDS),
-            lease_end: now,
+            lease_end: LeaseTime::now(),
             next_renew: now,
             next_sweep: now,
             sweep_again: None,

@@ -1,5 +1,6 @@
 //! The parameters of a batch, as columns of arrays.
 
+use super::connection::PostgresConnection;
 use super::statements::{PARTS, Part, Parts};
 use crate::TimeoutId;
 use crate::store::Micros;
@@ -102,7 +103,12 @@ impl<'a> Tables<'a> {
     }
 
     /// Returns the parameters of [`write`](super::statements::write) after the first three.
-    pub(super) fn parameters(&'a self, shard: i16, parts: Parts) -> Vec<Parameter<'a>> {
+    pub(super) fn parameters(
+        &'a self,
+        shard: i16,
+        parts: Parts,
+        connection: &PostgresConnection,
+    ) -> Vec<Parameter<'a>> {
         let mut columns: Vec<Parameter<'a>> = Vec::with_capacity(16);
         for part in parts.iter() {
             if matches!(part, Part::Created | Part::Inserted) {
@@ -126,7 +132,8 @@ impl<'a> Tables<'a> {
                 }
                 Part::Buried => {
                     columns.push(self.column(part, attempt));
-                    columns.push(self.column(part, reason));
+                    let reasons = self.rows(part).iter().map(|(_, n)| connection.storable(reason(&self.batch[*n])));
+                    columns.push(Box::new(reasons.collect::<Vec<_>>()));
                 }
             }
         }
@@ -215,8 +222,6 @@ fn kind(operation: &Operation) -> i16 {
     }
 }
 
-/// Returns a text that PostgreSQL can store. It refuses the whole statement for one NUL character.
-fn reason(operation: &Operation) -> String {
-    let Operation::Bury { reason, .. } = operation else { return String::new() };
-    reason.replace('\0', "\u{fffd}")
+fn reason(operation: &Operation) -> &str {
+    if let Operation::Bury { reason, .. } = operation { reason } else { "" }
 }

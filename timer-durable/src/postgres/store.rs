@@ -5,6 +5,7 @@ use super::write::{self, Writer};
 use super::{PostgresStore, connect, lost};
 use crate::TimeoutId;
 use crate::store::{Counts, DeadLetter, Membership, Micros, Position, Store, StoreError, Upkeep, Work};
+use crate::time::LeaseTime;
 use crate::transaction::{Operation, Outcome};
 use std::ops::Range;
 use std::sync::Arc;
@@ -78,9 +79,8 @@ impl Store for PostgresStore {
     }
 
     fn next_upkeep(&self) -> Option<Instant> {
-        let now = Instant::now();
         let signalled = self.signals.has_foreign() || self.signals.has_shards();
-        let mut next = self.next_renew.min(self.lease_end.max(now));
+        let mut next = self.next_renew.min(self.lease_end.instant());
         if !self.is_listening() {
             next = next.min(self.next_sweep);
         }
@@ -107,11 +107,11 @@ impl Store for PostgresStore {
 
     fn may_begin(&self) -> bool {
         let now = Instant::now();
-        now < self.lease_end && self.hold_until.is_none_or(|until| until <= now)
+        LeaseTime::now() < self.lease_end && self.hold_until.is_none_or(|until| until <= now)
     }
 
     fn lease_end(&self) -> Option<Instant> {
-        Some(self.lease_end)
+        Some(self.lease_end.instant())
     }
 
     fn complete_in(

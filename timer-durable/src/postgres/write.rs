@@ -187,7 +187,7 @@ impl Writer<'_> {
         let (begun, mut attempts) = (Instant::now(), 0);
         loop {
             let parts = tables.parts(new);
-            let columns = tables.parameters(shard, parts);
+            let columns = tables.parameters(shard, parts, &self.link.connection);
             let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&own, &epochs, &refuge];
             parameters.extend(columns.iter().map(|column| &**column));
             match self.link.write(parts, &parameters) {

@@ -17,7 +17,8 @@ fn open(database: &Database) -> (DurableTimer, mpsc::Receiver<String>) {
     let (sender, fired) = mpsc::channel();
     let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
     let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE);
-    (DurableTimer::builder().topic(Topic::new("topic"), record).open(store).unwrap(), fired)
+    // An end that waits aside must not hold the only place.
+    (DurableTimer::builder().max_running(1).topic(Topic::new("topic"), record).open(store).unwrap(), fired)
 }
 
 /// Refuses changes of rows whose key begins with `bad`.
@@ -85,5 +86,55 @@ fn a_refused_begin_or_end_delays_its_timeout_only() {
         }
         assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
         assert_eq!(database.sql("select count(*) from timer.timeout"), "0");
+    }
+}
+
+/// A trigger ends the connection at one begin, as an answer does that is too long for the limit.
+#[test]
+fn a_begin_that_costs_the_connection_delays_its_timeout_only() {
+    let Some(database) = Database::create() else { return };
+    let (timer, fired) = open(&database);
+    database.sql(
+        "create function cut() returns trigger language plpgsql as $$ begin
+             if new.key = 'slow' and new.begun is not null then perform pg_terminate_backend(pg_backend_pid()); end if;
+             return new;
+         end $$;
+         create trigger cut before update on timer.timeout for each row execute function cut()",
+    );
+    let soon = Duration::from_millis(500);
+    for key in ["slow", "a", "b", "c"] {
+        timer.new_timeout_keyed(Topic::new("topic"), key, soon, &key.to_owned(), IfPending::Keep).unwrap();
+    }
+    let mut ran: Vec<String> = (0..3).map(|_| fired.recv_timeout(PATIENCE).unwrap()).collect();
+    ran.sort_unstable();
+    assert_eq!(ran, ["a", "b", "c"]);
+    database.sql("drop trigger cut on timer.timeout");
+    assert_eq!(fired.recv_timeout(2 * PATIENCE).unwrap(), "slow");
+}
+
+/// Creates a database with an encoding that lacks most characters.
+fn create_encoded(encoding: &str) -> Option<Database> {
+    let server = super::postgres_server::shared()?;
+    let name = format!("test_{:x}", fastrand::u64(..));
+    server.sql("postgres", &format!("create database {name} template template0 encoding '{encoding}' locale 'C'"));
+    Some(Database { server, name })
+}
+
+#[test]
+fn a_reason_that_the_database_cannot_store_is_escaped() {
+    for encoding in ["LATIN1", "EUC_JP", "SQL_ASCII"] {
+        let Some(database) = create_encoded(encoding) else { return };
+        let (sender, fired) = mpsc::channel();
+        let handler = move |due: &Due<String>| match &**due.payload() {
+            "bad" => Err(Retry::dead("gr\u{f6}\u{df}e \u{540d}")),
+            _ => sender.send(()).map_err(Retry::new),
+        };
+        let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE).node("caf\u{e9} \u{540d}");
+        let timer = DurableTimer::builder().max_running(1).topic(Topic::new("topic"), handler).open(store).unwrap();
+        for payload in ["bad", "good"] {
+            timer.new_timeout(Topic::new("topic"), Duration::ZERO, &payload.to_owned()).unwrap();
+        }
+        fired.recv_timeout(PATIENCE).unwrap();
+        database.wait_for("select reason from timer.timeout", r"gr\u{f6}\u{df}e \u{540d}");
     }
 }

@@ -6,16 +6,22 @@
 //! turn ends after a few of them, and the next ones write the rest, which waits here without a
 //! pause.
 
-use super::super::collect::{Collection, Place};
+use super::super::collect::{Collection, Origin, Place};
 use super::{Keeper, MIN_PAUSE};
+use crate::TimeoutId;
 use crate::message::Message;
 use crate::store::{Store, StoreError};
 use crate::transaction::Operation;
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// The longest pause after a refusal, and while a timeout is locked.
 const MAX_REFUSED: Duration = Duration::from_secs(30);
 const MAX_LOCKED: Duration = Duration::from_secs(1);
+
+/// The most attempts whose ends wait aside without a place of a handler. Further ones keep theirs,
+/// because memory is bounded.
+const MAX_PARKED: usize = 1 << 14;
 
 /// The time for which a call waits for a timeout that another transaction has locked.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -119,7 +125,32 @@ impl<S: Store> Keeper<S> {
         }
     }
 
+    /// Sets aside a begin that has failed alone, which others must not wait for.
+    pub(super) fn set_failed_aside(&mut self, collection: Collection) {
+        self.set_aside(collection, MAX_REFUSED);
+    }
+
+    /// Returns the timeouts whose begins wait aside.
+    pub(super) fn begins_aside(&self) -> HashSet<TimeoutId> {
+        let operations = self.aside.iter().flat_map(|aside| &aside.collection.batch);
+        operations.filter_map(|operation| if let Operation::Begin(id) = operation { Some(*id) } else { None }).collect()
+    }
+
+    /// Frees the place of an attempt whose end waits aside.
+    fn park(&mut self, id: TimeoutId) {
+        let Some(running) = self.running.get_mut(&id).filter(|running| !running.is_parked) else { return };
+        if self.parked < MAX_PARKED {
+            running.is_parked = true;
+            self.parked += 1;
+            self.overdue_running -= usize::from(running.is_overdue);
+        }
+    }
+
     fn set_aside(&mut self, mut collection: Collection, max: Duration) {
+        let ends = collection.batch.iter().zip(&collection.origins);
+        let ends: Vec<TimeoutId> =
+            ends.filter(|(_, origin)| matches!(origin, Origin::End(_))).filter_map(|(end, _)| end.id()).collect();
+        ends.into_iter().for_each(|id| self.park(id));
         let (now, least) = (Instant::now(), MIN_PAUSE.min(self.settings.max_pause));
         collection.waited.since.get_or_insert(now);
         let pause = collection.waited.pause.max(least);

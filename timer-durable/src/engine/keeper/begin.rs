@@ -2,7 +2,7 @@
 
 use super::super::attempt::{KeeperHandle, Report, Started};
 use super::super::collect::{Collection, Origin};
-use super::super::head::{Head, IdMap};
+use super::super::head::Head;
 use super::{Keeper, Running};
 use crate::TimeoutId;
 use crate::message::{AttemptEnd, AttemptResult};
@@ -22,8 +22,13 @@ const MAX_ANSWER: usize = 16 << 20;
 
 impl<S: Store> Keeper<S> {
     pub(super) fn may_begin(&self) -> bool {
-        let free = self.running.len() < self.settings.max_running && self.rejected.is_empty();
+        let free = self.occupied() < self.settings.max_running && self.rejected.is_empty();
         free && self.stopping.is_none() && self.store.may_begin()
+    }
+
+    /// Returns the number of places of handlers that are taken.
+    pub(super) fn occupied(&self) -> usize {
+        self.running.len() - self.parked
     }
 
     /// Returns the time at which the next timeout can begin.
@@ -53,41 +58,41 @@ impl<S: Store> Keeper<S> {
         };
         let bytes: usize = begun.iter().map(payload).sum();
         if bytes > MAX_ANSWER {
-            self.halve_begins(begun.len());
+            self.max_begins = self.max_begins.min(begun.len() / 2).max(1);
         } else if begun.len() >= self.max_begins && bytes <= MAX_ANSWER / 2 {
             self.max_begins = (2 * self.max_begins).min(self.settings.max_running.max(FIRST_BEGINS));
         }
     }
 
-    /// Lets at most half of `count` timeouts begin in the next batch, and at least one.
-    pub(super) fn halve_begins(&mut self, count: usize) {
-        if count > 0 {
-            self.max_begins = self.max_begins.min(count / 2).max(1);
-        }
+    /// Lets the next begins be written one by one, to find the one that the store cannot write.
+    pub(super) fn isolate_begins(&mut self) {
+        self.max_begins = 1;
     }
 
     /// Returns the number of timeouts that may begin in one batch.
     pub(super) fn free_places(&self) -> usize {
-        self.settings.max_running.saturating_sub(self.running.len()).min(self.max_begins)
+        self.settings.max_running.saturating_sub(self.occupied()).min(self.max_begins)
     }
 
     /// Adds the timeouts that are due, as many as may run.
     pub(super) fn add_begins(&mut self, collection: &mut Collection, now: Micros) {
         let (places, free) = (self.settings.max_running, self.free_places());
         let overdue_free = free.min(self.places_for_overdue());
-        let (running, pace) = (&self.running, &mut self.pace);
+        let aside = self.begins_aside();
+        let is_taken = |id: &TimeoutId| self.running.contains_key(id) || aside.contains(id);
+        let pace = &mut self.pace;
         let mut may_begin = || pace.allows(now);
         // Overdue timeouts come first, because new ones may occupy all places indefinitely. If
         // there is only one place, both kinds alternate.
         let (overdue, current) = if places == 1 && self.overdue_began_last {
-            let current = add_ready(&mut self.current, running, collection, free, || true);
+            let current = add_ready(&mut self.current, is_taken, collection, free, || true);
             (
-                add_ready(&mut self.overdue, running, collection, overdue_free.min(free - current), &mut may_begin),
+                add_ready(&mut self.overdue, is_taken, collection, overdue_free.min(free - current), &mut may_begin),
                 current,
             )
         } else {
-            let overdue = add_ready(&mut self.overdue, running, collection, overdue_free, &mut may_begin);
-            (overdue, add_ready(&mut self.current, running, collection, free - overdue, || true))
+            let overdue = add_ready(&mut self.overdue, is_taken, collection, overdue_free, &mut may_begin);
+            (overdue, add_ready(&mut self.current, is_taken, collection, free - overdue, || true))
         };
         if overdue + current > 0 {
             self.overdue_began_last = overdue > 0;
@@ -109,8 +114,17 @@ impl<S: Store> Keeper<S> {
         let name = known.map_or_else(|| topic.as_str().into(), |(name, _)| name.clone());
         let keeper = KeeperHandle::new(self.sender.clone(), self.settings.settle.clone());
         let progress = keeper.progress();
-        let running =
-            Running { attempt, forgiven, planned, topic: name, period, is_overdue, has_expired: false, progress };
+        let running = Running {
+            attempt,
+            forgiven,
+            planned,
+            topic: name,
+            period,
+            is_overdue,
+            is_parked: false,
+            has_expired: false,
+            progress,
+        };
         self.running.insert(id, running);
         let end = |result| AttemptEnd { id, attempt, result };
         let Some((_, (rules, handler))) = known else {
@@ -148,7 +162,7 @@ impl<S: Store> Keeper<S> {
 /// number of them.
 fn add_ready(
     head: &mut Head,
-    running: &IdMap<Running>,
+    is_taken: impl Fn(&TimeoutId) -> bool,
     collection: &mut Collection,
     free: usize,
     mut may_begin: impl FnMut() -> bool,
@@ -156,8 +170,9 @@ fn add_ready(
     let (mut added, mut skipped) = (0, Vec::new());
     while added < free && head.has_ready() && may_begin() {
         let Some(id) = head.pop_ready() else { break };
-        if running.contains_key(&id) {
-            // Its handler runs here. `forget_running` looks at the entry again.
+        if is_taken(&id) {
+            // Its handler runs here, and `forget_running` looks at the entry again. Or its begin
+            // waits aside.
         } else if collection.has(id) {
             // The batch changes it, so the next turn looks at it again.
             skipped.push(id);

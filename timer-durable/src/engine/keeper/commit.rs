@@ -107,19 +107,25 @@ impl<S: Store> Keeper<S> {
 
     /// Keeps the ends and begins of a batch that was not written, and fails its calls.
     fn give_back(&mut self, collection: Collection, error: &StoreError) {
-        let mut begins = 0;
+        let mut begins = collection.sibling();
         for (operation, origin) in collection.fail_calls(error).take() {
             match (origin, operation) {
                 (Origin::End(ended), _) => self.unwritten.push(ended),
-                (_, Operation::Begin(id)) => {
-                    begins += 1;
-                    self.push_ready(id);
-                }
+                (origin, operation @ Operation::Begin(_)) => begins.push(operation, origin),
                 _ => {}
             }
         }
-        if matches!(error, StoreError::InDoubt(_)) {
-            self.halve_begins(begins);
+        // The answer to a begin may be too long to arrive in time.
+        let may_be_too_long = matches!(error, StoreError::InDoubt(_) | StoreError::Failed(_));
+        match begins.batch.len() {
+            0 => {}
+            1 if may_be_too_long => self.set_failed_aside(begins),
+            _ => {
+                if may_be_too_long {
+                    self.isolate_begins();
+                }
+                begins.batch.iter().filter_map(Operation::id).for_each(|id| self.push_ready(id));
+            }
         }
         self.fail(error);
     }

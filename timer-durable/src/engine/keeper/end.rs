@@ -119,7 +119,11 @@ impl<S: Store> Keeper<S> {
 
     fn forget_running(&mut self, id: TimeoutId) -> Option<Running> {
         let running = self.running.remove(&id)?;
-        self.overdue_running -= usize::from(running.is_overdue);
+        if running.is_parked {
+            self.parked -= 1;
+        } else {
+            self.overdue_running -= usize::from(running.is_overdue);
+        }
         self.overdue.push_ready(id);
         self.current.push_ready(id);
         Some(running)

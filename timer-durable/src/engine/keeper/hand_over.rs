@@ -35,7 +35,7 @@ impl<S: Store> Keeper<S> {
             }) else {
                 continue;
             };
-            if self.rejected.len() + 1 < self.running.len() {
+            if self.rejected.len() + 1 < self.occupied() {
                 self.rejected.push_front(task);
                 self.rejected_pause = (self.rejected_pause * 2).min(MAX_PAUSE);
                 return;

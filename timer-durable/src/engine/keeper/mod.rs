@@ -92,6 +92,8 @@ struct Running {
     topic: Arc<str>,
     period: Option<Micros>,
     is_overdue: bool,
+    /// Whether its end waits aside, so that it takes no place of a handler.
+    is_parked: bool,
     /// Whether the timeout was too late to begin, so its handler does not run.
     has_expired: bool,
     progress: Arc<Progress>,
@@ -118,6 +120,8 @@ pub(crate) struct Keeper<S> {
     pace: Pace,
     running: IdMap<Running>,
     overdue_running: usize,
+    /// The number of attempts in `running` that are parked.
+    parked: usize,
     /// Whether the timeout that began last was overdue.
     overdue_began_last: bool,
     /// The most timeouts that begin in one batch, by the size of earlier answers.
@@ -160,7 +164,7 @@ impl<S: Store> Keeper<S> {
         let pace = Pace::new(settings.overdue_rate, store.now());
         let pause = MIN_PAUSE.min(settings.max_pause);
         let (overdue, current) = heads(&store, &settings);
-        let term = Term::new(shutdown.clone(), store.lease_end());
+        let term = Term::new(shutdown.clone(), || store.lease_end());
         Ok(Self {
             overdue,
             current,
@@ -173,6 +177,7 @@ impl<S: Store> Keeper<S> {
             figures,
             running: IdMap::default(),
             overdue_running: 0,
+            parked: 0,
             overdue_began_last: false,
             max_begins: begin::FIRST_BEGINS,
             held: Held::default(),
@@ -191,7 +196,7 @@ impl<S: Store> Keeper<S> {
 
     /// Returns the first time at which a timeout in memory may begin.
     pub(crate) fn next_due(&self) -> Option<Micros> {
-        if self.running.len() >= self.settings.max_running {
+        if self.occupied() >= self.settings.max_running {
             return None;
         }
         let due = |head: &Head| if head.has_ready() { Some(self.store.now()) } else { head.next_due() };
@@ -325,7 +330,7 @@ impl<S: Store> Keeper<S> {
                 tracing::warn!(timer = %self.settings.name, store = %self.store.describe(), "joined the store again");
                 self.must_rejoin = false;
                 self.paused_until = None;
-                self.term = Term::new(self.shutdown.clone(), self.store.lease_end());
+                self.term = Term::new(self.shutdown.clone(), || self.store.lease_end());
                 (self.overdue, self.current) = heads(&self.store, &self.settings);
             }
             Err(error) => self.fail(&error),
@@ -337,7 +342,7 @@ impl<S: Store> Keeper<S> {
         let running: Vec<TimeoutId> = self.running.keys().copied().collect();
         let upkeep = self.store.upkeep(&running);
         self.figures.set_membership(self.store.membership());
-        self.term.set_end(self.store.lease_end());
+        self.term.set_end(|| self.store.lease_end());
         match upkeep {
             Ok(upkeep) => {
                 if upkeep.shards_gained {
