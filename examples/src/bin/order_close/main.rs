@@ -5,8 +5,8 @@
 //! each order gets exactly one state, whatever dies and when. The second start finishes the orders
 //! of the first.
 //!
-//!     cargo run -p examples --bin order_close -- --crash-after 2000
-//!     cargo run -p examples --bin order_close
+//!     cargo run -p examples --features durable --bin order_close -- --crash-after 2000
+//!     cargo run -p examples --features durable --bin order_close
 #![forbid(unsafe_code)]
 
 mod orders;

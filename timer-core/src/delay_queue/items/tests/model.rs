@@ -88,7 +88,9 @@ impl Model {
         for id in self.draw_run() {
             let deadline = deadline(self);
             let key = self.known[&id].key;
-            let tick = self.items.reset(key, Deadline::up(deadline), self.time).unwrap();
+            let Some(tick) = self.items.reset(key, Deadline::up(deadline), self.time) else {
+                panic!("{id} is in the queue");
+            };
             self.check_tick(tick, deadline);
             self.known.insert(id, Known { key, deadline, tick });
         }
