@@ -27,8 +27,9 @@ const LAYOUTS: [Layout; 4] = [
 ];
 
 /// Returns the index of the list for entries with the job `J`, or the number of lists if such
-/// entries are not kept. Checkers get all memory back, so that they find uses of an entry that has
-/// ended.
+/// entries are not kept. Miri, valgrind and the fuzzer get all memory back, so that they find uses
+/// of an entry that has ended. The address sanitizer runs with the lists and finds such uses by
+/// [`poison`].
 pub(super) const fn list_of<J>() -> usize {
     let entry = Layout::new::<Entry<J>>();
     let mut list = if cfg!(any(miri, fuzzing, timer_no_spares, all(test, timer_loom))) { LAYOUTS.len() } else { 0 };
@@ -56,6 +57,7 @@ thread_local! {
 pub(super) fn allocate<J>() -> Option<NonNull<Entry<J>>> {
     let take = |lists: &Lists| lists.0.get(const { list_of::<J>() })?.take();
     if let Ok(Some(place)) = LISTS.try_with(take) {
+        poison(place, Layout::new::<Entry<J>>(), false);
         return Some(place.cast());
     }
     // SAFETY: the layout is not empty, because it contains a header.
@@ -71,10 +73,27 @@ pub(super) fn allocate<J>() -> Option<NonNull<Entry<J>>> {
 pub(super) unsafe fn free(place: NonNull<u8>, vtable: &VTable) {
     let keep = |lists: &Lists| lists.0.get(vtable.spares).is_some_and(|list| list.keep(place));
     // A thread that is ending has no lists any more.
-    if LISTS.try_with(keep) != Ok(true) {
-        // SAFETY: the caller's promise.
-        unsafe { dealloc(place.as_ptr(), vtable.layout) };
+    if LISTS.try_with(keep) == Ok(true) {
+        return poison(place, vtable.layout, true);
     }
+    // SAFETY: the caller's promise.
+    unsafe { dealloc(place.as_ptr(), vtable.layout) };
+}
+
+/// Lets the address sanitizer report uses of a place from now on, or stops that.
+#[inline]
+fn poison(place: NonNull<u8>, layout: Layout, is_on: bool) {
+    #[cfg(timer_asan)]
+    {
+        unsafe extern "C" {
+            fn __asan_poison_memory_region(place: *const u8, size: usize);
+            fn __asan_unpoison_memory_region(place: *const u8, size: usize);
+        }
+        let mark = if is_on { __asan_poison_memory_region } else { __asan_unpoison_memory_region };
+        // SAFETY: the place belongs to a list, and the sanitizer only marks it.
+        unsafe { mark(place.as_ptr(), layout.size()) };
+    }
+    let _ = (place, layout, is_on);
 }
 
 impl Spares {
@@ -104,6 +123,7 @@ impl Drop for Lists {
     fn drop(&mut self) {
         for (list, layout) in self.0.iter().zip(LAYOUTS) {
             while let Some(place) = list.take() {
+                poison(place, layout, false);
                 // SAFETY: the list holds the memory of entries of this layout, to which no
                 // reference is left.
                 unsafe { dealloc(place.as_ptr(), layout) };
@@ -127,6 +147,22 @@ mod tests {
         assert_eq!(spares.take(), kept.last().copied(), "the one that is in the cache most likely");
         assert!(spares.keep(kept[MAX_SPARES - 1]));
         drop(Lists([spares, Spares::new(), Spares::new(), Spares::new()]));
+    }
+
+    #[cfg(timer_asan)]
+    #[test]
+    fn the_sanitizer_knows_a_kept_place() {
+        unsafe extern "C" {
+            fn __asan_address_is_poisoned(place: *const u8) -> i32;
+        }
+        type Job = crate::entry::Closure<fn(&crate::Timeout)>;
+        let place = allocate::<Job>().unwrap().cast::<u8>();
+        // SAFETY: the function does not read the place.
+        let is_poisoned = || unsafe { __asan_address_is_poisoned(place.as_ptr()) } == 1;
+        assert!(!is_poisoned());
+        // SAFETY: the place has the layout of the table, and no reference to it exists.
+        unsafe { free(place, VTable::of::<Job>()) };
+        assert!(is_poisoned());
     }
 
     #[cfg(not(any(miri, fuzzing, timer_no_spares)))]
