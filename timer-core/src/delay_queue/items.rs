@@ -88,7 +88,7 @@ impl<T> Items<T> {
     #[inline]
     pub(super) fn insert(&mut self, value: T, deadline: Deadline, now: Nanos) -> (Key, u64) {
         let bits_plus_one = NonZeroU64::MIN.saturating_add(deadline.to_bits());
-        let key = self.raw.tracker_mut().reserve(Some(Pending { bits_plus_one, value }));
+        let key = self.raw.base_mut().tracker.reserve(Some(Pending { bits_plus_one, value }));
         let tick = self.tick(deadline, now);
         self.link(tick, key, now);
         (key, tick)
@@ -102,7 +102,7 @@ impl<T> Items<T> {
         match self.resolution.tick_from(deadline, now) {
             IMMEDIATE => {
                 let tick = self.resolution.tick_of(deadline);
-                if tick > self.raw.now() && tick <= self.resolution.tick_at(now) { tick } else { IMMEDIATE }
+                if tick > self.raw.base().now && tick <= self.resolution.tick_at(now) { tick } else { IMMEDIATE }
             }
             tick => tick,
         }
@@ -110,7 +110,7 @@ impl<T> Items<T> {
 
     #[inline]
     fn link(&mut self, tick: u64, key: Key, now: Nanos) {
-        if self.raw.len() == 0 {
+        if self.raw.base().len == 0 {
             self.raw.fast_forward(self.resolution.tick_at(now));
         }
         self.insertions = self.insertions.wrapping_add(1);
@@ -120,9 +120,9 @@ impl<T> Items<T> {
     /// Removes an item. Returns `None` if it has been handed out or removed.
     #[inline]
     pub(super) fn remove(&mut self, key: Key) -> Option<Expired<T>> {
-        let location = self.raw.tracker().find(key)?.location;
+        let location = self.raw.base().tracker.find(key)?.location;
         self.unlink(location);
-        let removed = self.raw.tracker_mut().release(key.index());
+        let removed = self.raw.base_mut().tracker.release(key.index());
         self.forget_if_empty();
         Some(removed?.expired(key))
     }
@@ -131,7 +131,7 @@ impl<T> Items<T> {
     /// `None` if the item has been handed out or removed.
     pub(super) fn reset(&mut self, key: Key, deadline: Deadline, now: Nanos) -> Option<u64> {
         let (tick, bits) = (self.tick(deadline, now), deadline.to_bits());
-        let row = self.raw.tracker_mut().find_mut(key)?;
+        let row = self.raw.base_mut().tracker.find_mut(key)?;
         let (location, pending) = (row.location, row.data.as_mut()?);
         let is_later = pending.bits() <= bits;
         pending.bits_plus_one = NonZeroU64::MIN.saturating_add(bits);
@@ -143,15 +143,15 @@ impl<T> Items<T> {
     }
 
     pub(super) fn get(&self, key: Key) -> Option<&T> {
-        self.raw.tracker().find(key)?.data.as_ref().map(|pending| &pending.value)
+        self.raw.base().tracker.find(key)?.data.as_ref().map(|pending| &pending.value)
     }
 
     pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        self.raw.tracker_mut().find_mut(key)?.data.as_mut().map(|pending| &mut pending.value)
+        self.raw.base_mut().tracker.find_mut(key)?.data.as_mut().map(|pending| &mut pending.value)
     }
 
     pub(super) fn deadline(&self, key: Key) -> Option<Instant> {
-        self.raw.tracker().find(key)?.data.as_ref().map(|pending| instant(pending.bits()))
+        self.raw.base().tracker.find(key)?.data.as_ref().map(|pending| instant(pending.bits()))
     }
 
     /// Takes the first of the collected items.
@@ -164,8 +164,8 @@ impl<T> Items<T> {
         };
         self.waiting -= 1;
         self.trim_due();
-        let key = self.raw.tracker().key(item.index());
-        let taken = self.raw.tracker_mut().release(item.index())?;
+        let key = self.raw.base().tracker.key(item.index());
+        let taken = self.raw.base_mut().tracker.release(item.index())?;
         self.forget_if_empty();
         Some(taken.expired(key))
     }
@@ -191,7 +191,7 @@ impl<T> Items<T> {
         debug_assert!(self.waiting == 0);
         self.due.clear();
         self.due.shrink_to(MAX_KEPT_CAPACITY);
-        self.raw.take_overdue(&mut self.step);
+        self.raw.base_mut().take_overdue(&mut self.step);
         self.append_step(true);
         // Tick by tick, so that ticks are handed out in their order. The first tick goes along with
         // the overdue items, which would otherwise hold it back for as long as others follow.
@@ -202,9 +202,9 @@ impl<T> Items<T> {
                 // No tick is due. The clock goes on, so that later insertions are near it.
                 _ => {
                     while self.raw.take_next(now, &mut self.step) {
-                        drop(self.raw.take_discarded());
+                        drop(self.raw.base_mut().take_discarded());
                     }
-                    drop(self.raw.take_discarded());
+                    drop(self.raw.base_mut().take_discarded());
                     break;
                 }
             }
@@ -217,15 +217,15 @@ impl<T> Items<T> {
         self.due.sort_unstable_by_key(|slot| (Reverse(slot.0), slot.1.map(|item| insertions.wrapping_sub(item.value))));
         self.waiting = self.due.len();
         for (position, item) in self.due.iter().enumerate().filter_map(|(position, slot)| Some((position, slot.1?))) {
-            self.raw.tracker_mut().moved(&item, Location::new(DUE_LIST, position as u32));
+            self.raw.base_mut().tracker.moved(&item, Location::new(DUE_LIST, position as u32));
         }
         true
     }
 
     /// Moves the clock of the wheel to a tick and takes all of its entries.
     ///
-    /// It takes all of them, because an entry that stays in a cascade would become overdue once its
-    /// chunk is forgotten, although its row may have been moved to a later deadline.
+    /// It takes all of them, because an entry that stays in a cascade would become overdue when a
+    /// removal empties its chunk, although its row may have been moved to a later deadline.
     fn take_tick(&mut self, tick: u64) {
         while self.raw.earliest().is_some_and(|next| next <= tick) {
             self.raw.take_next(tick, &mut self.step);
@@ -236,12 +236,12 @@ impl<T> Items<T> {
     /// Moves the items of a step to the list. Relinks items that were moved to a later deadline,
     /// unless the entries of the step were due when they were linked.
     fn append_step(&mut self, are_overdue: bool) {
-        drop(self.raw.take_discarded());
+        drop(self.raw.base_mut().take_discarded());
         let Self { raw, step, due, resolution, .. } = self;
         step.drain(|chunk| {
             for (tick, item) in chunk {
                 let Some(item) = *item else { continue };
-                let bits = bits(raw.tracker(), item);
+                let bits = bits(&raw.base().tracker, item);
                 let later = resolution.tick_of(Deadline::from_bits(bits));
                 if later > *tick && !are_overdue {
                     raw.insert(later, item);
@@ -256,7 +256,7 @@ impl<T> Items<T> {
     /// known to be due, and `None` if there is no item.
     #[inline]
     pub(super) fn next(&self) -> Option<u64> {
-        if self.waiting > 0 || self.raw.has_overdue() { Some(0) } else { self.raw.earliest() }
+        if self.waiting > 0 || self.raw.base().has_overdue() { Some(0) } else { self.raw.earliest() }
     }
 
     /// Returns the beginning of a tick.
@@ -266,7 +266,7 @@ impl<T> Items<T> {
 
     /// Returns all items in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
-        let table = self.raw.tracker();
+        let table = &self.raw.base().tracker;
         let rows = table.rows.iter().enumerate();
         rows.filter_map(|(index, row)| Some((table.key(index), &row.data.as_ref()?.value)))
     }
@@ -278,9 +278,9 @@ impl<T> Items<T> {
         let mut first = self.due.iter().rev().find_map(|slot| Some((slot.0, slot.1?)));
         if first.is_none() {
             // Items of a tick that is not due come out after the overdue ones.
-            let last = if self.raw.has_overdue() { self.resolution.tick_at(self.now()) } else { u64::MAX };
+            let last = if self.raw.base().has_overdue() { self.resolution.tick_at(self.now()) } else { u64::MAX };
             self.raw.visit_first(|item| {
-                let found = (bits(self.raw.tracker(), *item), *item);
+                let found = (bits(&self.raw.base().tracker, *item), *item);
                 let age = |item: Item<Order>| self.insertions.wrapping_sub(item.value);
                 let is_first =
                     |first: &(u64, Item<Order>)| (first.0, Reverse(age(first.1))) <= (found.0, Reverse(age(found.1)));
@@ -289,19 +289,19 @@ impl<T> Items<T> {
                 self.resolution.tick_of(Deadline::from_bits(least.0)).min(last)
             });
         }
-        Some(self.raw.tracker().key(first?.1.index()))
+        Some(self.raw.base().tracker.key(first?.1.index()))
     }
 
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.raw.len() + self.waiting
+        self.raw.base().len + self.waiting
     }
 
     /// Removes all items, in no particular order.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Expired<T>> + use<T> {
         drop(self.raw.drain());
         (self.due, self.waiting) = (Vec::new(), 0);
-        let drained = self.raw.tracker_mut().drain();
+        let drained = self.raw.base_mut().tracker.drain();
         self.forget_if_empty();
         drained.into_iter().filter_map(|(key, pending)| Some(pending?.expired(key)))
     }
@@ -309,14 +309,14 @@ impl<T> Items<T> {
     /// Makes room for `additional` items.
     pub(super) fn reserve(&mut self, additional: usize) {
         let len = self.len();
-        let rows = &mut self.raw.tracker_mut().rows;
+        let rows = &mut self.raw.base_mut().tracker.rows;
         rows.reserve(len.saturating_add(additional).saturating_sub(rows.len()));
     }
 
     /// Gives back the memory of vacant keys and of the list.
     pub(super) fn shrink_to_fit(&mut self) {
         self.due.shrink_to_fit();
-        self.raw.tracker_mut().shrink();
+        self.raw.base_mut().tracker.shrink();
     }
 
     /// Removes the entry of an item whose key is valid.
@@ -328,8 +328,8 @@ impl<T> Items<T> {
             self.trim_due();
         } else {
             self.raw.vacate(location);
-            if !self.raw.discarded().is_empty() {
-                drop(self.raw.take_discarded());
+            if !self.raw.base_mut().discarded.is_empty() {
+                drop(self.raw.base_mut().take_discarded());
             }
         }
     }
@@ -344,7 +344,7 @@ impl<T> Items<T> {
 
     #[inline]
     fn forget_if_empty(&mut self) {
-        if self.len() == 0 && self.raw.tracker().is_large() {
+        if self.len() == 0 && self.raw.base().tracker.is_large() {
             self.forget();
         }
     }
@@ -354,7 +354,7 @@ impl<T> Items<T> {
     #[cold]
     fn forget(&mut self) {
         drop(self.raw.drain());
-        self.raw.tracker_mut().reset();
+        self.raw.base_mut().tracker.reset();
         self.due = Vec::new();
     }
 }

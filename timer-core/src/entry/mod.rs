@@ -355,6 +355,11 @@ impl Tracker<Timeout> for EntryTracker {
         header.bucket.store(location.bucket, Ordering::Relaxed);
         header.position.store(location.position, Ordering::Relaxed);
     }
+
+    #[inline]
+    fn prefetch(&self, timeout: &Timeout) {
+        timeout.prefetch();
+    }
 }
 
 #[cfg(all(test, not(timer_loom)))]

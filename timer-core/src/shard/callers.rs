@@ -111,14 +111,16 @@ impl Shard {
                 Err(locked) => locked,
             },
         };
-        if core.lease.serving(id).is_none() {
+        let Some(context) = core.lease.serving(id).cloned() else {
             self.unlock(core);
             return Err(RejectReason::Stopped);
-        }
+        };
         let mut drop_after_unlock = Vec::new();
         let wake_before = self.reconcile(&mut core, request, &mut drop_after_unlock);
         self.unlock(core);
-        self.wake(id, wake_before);
+        if wake_before != NO_TICK {
+            context.alarm.wake_before(wake_before);
+        }
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use crate::config::WheelKind;
 use crate::entry::{EntryTracker, Timeout};
-use crate::wheel::{self, Discarded, RawHashed, RawHierarchical, RawWheel};
+use crate::wheel::{self, Base, RawHashed, RawHierarchical, RawWheel};
 
 /// One element of [`Slots`], which has the tick under which an entry was linked, and the entry
 /// unless it has been taken.
@@ -42,7 +42,7 @@ impl EntryWheel {
     #[inline]
     pub(crate) fn insert(&mut self, tick: u64, timeout: Timeout, now: impl FnOnce() -> u64) {
         either!(self, wheel => {
-            if wheel.len() == 0 {
+            if wheel.base().len == 0 {
                 wheel.fast_forward(now());
             }
             wheel.insert(tick, timeout);
@@ -55,27 +55,11 @@ impl EntryWheel {
         either!(self, wheel => wheel.remove(timeout.location(), |at| at == timeout))
     }
 
-    /// Returns `true` if [`take_discarded`](Self::take_discarded) has something to take.
-    #[inline]
-    pub(crate) fn has_discarded(&mut self) -> bool {
-        either!(self, wheel => !wheel.discarded().is_empty())
-    }
-
-    /// Takes out memory without entries. The caller frees it after it has released the lock.
-    pub(crate) fn take_discarded(&mut self) -> Discarded<Timeout> {
-        either!(self, wheel => wheel.take_discarded())
-    }
-
     /// Returns the tick under which an entry is linked.
     #[inline]
     pub(crate) fn linked(&self, timeout: &Timeout) -> Option<u64> {
         let (tick, at) = either!(self, wheel => wheel.get(timeout.location()))?;
         (at == timeout).then_some(tick)
-    }
-
-    /// Takes out the entries that were due when they were linked. `out` must be empty.
-    pub(crate) fn take_overdue(&mut self, out: &mut Slots) {
-        either!(self, wheel => wheel.take_overdue(out));
     }
 
     /// Makes a step towards `tick`, which may take due entries out. Returns `false` if no other
@@ -84,9 +68,8 @@ impl EntryWheel {
         either!(self, wheel => wheel.take_next(tick, out))
     }
 
-    /// Returns `true` if a further step would do some upkeep, even if nothing is due.
-    pub(crate) fn has_upkeep(&self) -> bool {
-        either!(self, wheel => wheel.has_upkeep())
+    pub(crate) fn has_stale_bound(&self) -> bool {
+        either!(self, wheel => wheel.has_stale_bound())
     }
 
     /// Returns the number of entries that cascaded to a finer level since the last call.
@@ -100,13 +83,19 @@ impl EntryWheel {
         either!(self, wheel => wheel.earliest())
     }
 
-    pub(crate) fn has_overdue(&self) -> bool {
-        either!(self, wheel => wheel.has_overdue())
+    #[inline]
+    pub(crate) fn base(&self) -> &Base<Timeout, EntryTracker> {
+        either!(self, wheel => wheel.base())
+    }
+
+    #[inline]
+    pub(crate) fn base_mut(&mut self) -> &mut Base<Timeout, EntryTracker> {
+        either!(self, wheel => wheel.base_mut())
     }
 
     /// Returns all entries.
     pub(crate) fn into_entries(mut self) -> impl Iterator<Item = Timeout> {
-        let mut entries = Vec::with_capacity(either!(&self, wheel => wheel.len()));
+        let mut entries = Vec::with_capacity(self.base().len);
         either!(&mut self, wheel => entries.extend(wheel.drain().map(|(_, timeout)| timeout)));
         entries.into_iter()
     }

@@ -32,11 +32,10 @@
 //!
 //! - A caller handles one entry, or at most [`MAX_PER_LOCK`] entries, and serves at most
 //!   [`inbox::MAX_HELPED`] requests. An insertion allocates at most one chunk of 256 slots and one
-//!   of the table of chunks. A removal moves at most a quarter of a chunk, in a hashed wheel at
-//!   most a chunk.
+//!   piece of the table of chunks. A removal moves at most a quarter of a chunk.
 //! - The worker serves as many requests and makes one step of the wheel, or relinks at most
 //!   [`MAX_PER_LOCK`] entries. A step swaps out a bucket, or reads and empties a chunk. In
-//!   a hashed wheel it reads at most 255 slots and may move a chunk.
+//!   a hashed wheel it reads less than two chunks.
 
 mod callers;
 mod entry_wheel;
@@ -214,8 +213,8 @@ impl Shard {
     /// Unlocks the shard, after serving some pending requests. Frees the memory that the wheel has
     /// given up.
     #[inline]
-    fn unlock(&self, mut core: Guard<'_, Core>) {
-        if self.inbox.has_requests() || core.wheel.has_discarded() {
+    fn unlock(&self, core: Guard<'_, Core>) {
+        if self.inbox.has_requests() || !core.wheel.base().discarded.is_empty() {
             return self.help_and_unlock(core);
         }
         drop(core);
@@ -240,7 +239,7 @@ impl Shard {
             wake_before = wake_before.min(self.reconcile(&mut core, request, &mut drop_after_unlock));
         }
         let context = core.lease.context(self.id()).filter(|_| wake_before != NO_TICK).cloned();
-        let _free_after_unlock = core.wheel.take_discarded();
+        let _free_after_unlock = core.wheel.base_mut().take_discarded();
         drop(core);
         if let Some(context) = context {
             context.alarm.wake_before(wake_before);

@@ -61,19 +61,19 @@ impl Shard {
         for request in requests.iter_mut().flat_map(|requests| requests.drain(..)) {
             let _ = self.reconcile(&mut core, request, &mut drop_after_unlock);
         }
-        let has_stepped = if step != VisitStep::Next && core.wheel.has_overdue() {
-            core.wheel.take_overdue(out);
+        let has_stepped = if step != VisitStep::Next && core.wheel.base().has_overdue() {
+            core.wheel.base_mut().take_overdue(out);
             true
         } else {
             core.wheel.take_next(tick, out)
         };
         let cascaded = core.wheel.take_cascaded();
         let earliest = core.wheel.earliest().unwrap_or(NO_TICK);
-        let next = if core.wheel.has_overdue() { IMMEDIATE } else { earliest };
+        let next = if core.wheel.base().has_overdue() { IMMEDIATE } else { earliest };
         // ORDERING: Relaxed, as in `link`.
         self.next.store(next, Ordering::Relaxed);
-        let _free_after_unlock = core.wheel.take_discarded();
-        let more = earliest <= tick || core.wheel.has_upkeep();
+        let _free_after_unlock = core.wheel.base_mut().take_discarded();
+        let more = earliest <= tick || core.wheel.has_stale_bound();
         drop(core);
         if cascaded > 0 {
             context.counters.cascaded.add(cascaded);
@@ -106,7 +106,7 @@ impl Shard {
                     let _ = self.reconcile(&mut core, Request { timeout, tick }, &mut drop_after_unlock);
                 }
             }
-            let _free_after_unlock = core.wheel.take_discarded();
+            let _free_after_unlock = core.wheel.base_mut().take_discarded();
             drop(core);
             if !chunk.is_empty() {
                 return entries.append(&mut chunk);
@@ -144,7 +144,7 @@ impl Shard {
     pub(crate) fn earliest(&self) -> Option<u64> {
         let mut core = self.lock.lock();
         let drop_after_unlock = self.serve_all(&mut core);
-        let earliest = if core.wheel.has_overdue() { Some(IMMEDIATE) } else { core.wheel.earliest() };
+        let earliest = if core.wheel.base().has_overdue() { Some(IMMEDIATE) } else { core.wheel.earliest() };
         // The driver may sleep until this tick, so callers must not compare with a lower one.
         // ORDERING: Relaxed, as in `link`.
         self.next.store(earliest.unwrap_or(NO_TICK), Ordering::Relaxed);
@@ -252,8 +252,8 @@ mod tests {
                 0 => shard.unlink_cancelled(timeout),
                 _ => assert!(shard.try_unlink_all(&[timeout])),
             }
-            let mut core = shard.lock.lock();
-            assert!(!core.wheel.has_discarded(), "after {nth}");
+            let core = shard.lock.lock();
+            assert!(core.wheel.base().discarded.is_empty(), "after {nth}");
             shard.unlock(core);
         }
         drop(shard.close());

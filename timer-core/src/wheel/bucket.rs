@@ -28,25 +28,33 @@ const MAX_REREAD: usize = MIN_UPKEEP;
 const _: () = assert!(cfg!(test) || CHUNK / 4 > MAX_REREAD);
 
 /// The values of one span of ticks.
-pub(super) struct Bucket<V> {
+pub(crate) struct Bucket<V> {
     pub(super) slots: Slots<V>,
     /// A lower bound of the deadlines. That of an empty bucket is `u64::MAX`, which is also a legal
     /// deadline.
     pub(super) earliest: u64,
+    /// The number of values.
+    pub(super) len: u32,
 }
 
 impl<V> Bucket<V> {
     pub(super) fn new() -> Self {
-        Bucket { slots: Slots::default(), earliest: u64::MAX }
+        Bucket { slots: Slots::default(), earliest: u64::MAX, len: 0 }
     }
 
-    /// Inserts a value and calls `placed` with its location. Returns `true` if the caller must mark
-    /// the bucket as occupied. A superfluous `true` does no harm. `id` is the number of this
-    /// bucket.
+    /// Inserts a value and reports its location. Returns `true` if the caller must mark the bucket
+    /// as occupied. A superfluous `true` does no harm. `id` is the number of this bucket.
     #[inline(always)]
-    pub(super) fn push(&mut self, id: u32, deadline: u64, value: V, placed: impl FnOnce(&V, Location)) -> bool {
-        self.earliest = self.earliest.min(deadline);
-        self.slots.insert(deadline, value, |value, position| placed(value, Location::new(id, position)))
+    pub(super) fn push(
+        &mut self,
+        id: u32,
+        entry: Entry<V>,
+        tracker: &mut impl Tracker<V>,
+        discarded: &mut Discarded<V>,
+    ) -> bool {
+        self.earliest = self.earliest.min(entry.0);
+        self.len += 1;
+        self.slots.insert(entry, discarded, |value, position| tracker.moved(value, Location::new(id, position)))
     }
 
     /// Removes the value at `position` if there is one and it is `wanted`. If this returns `true`
@@ -55,7 +63,30 @@ impl<V> Bucket<V> {
     pub(super) fn remove(&mut self, position: u32, wanted: impl FnOnce(&V) -> bool) -> Option<(Entry<V>, bool)> {
         let (chunk, position) = self.slots.chunk_mut(position as usize)?;
         let removed = chunk.remove(position, wanted)?;
-        Some((removed, chunk.len < chunk.upkeep_below))
+        self.len -= 1;
+        Some((removed, chunk.needs_upkeep()))
+    }
+
+    /// Removes the value at `position`, whose slot must have one. Does not read a value that needs
+    /// no drop. If this returns `true`, the caller must [`keep_up`](Self::keep_up) the bucket.
+    #[inline]
+    pub(super) fn vacate(&mut self, position: u32) -> bool {
+        let Some((chunk, position)) = self.slots.chunk_mut(position as usize) else { return false };
+        chunk.vacate(position);
+        self.len -= 1;
+        chunk.needs_upkeep()
+    }
+
+    /// Removes the values of a chunk whose deadlines are `chosen`, and calls `each` with them. The
+    /// earliest deadline then covers the others. If this returns `true`, the caller must
+    /// [`keep_up`](Self::keep_up) the bucket.
+    #[inline]
+    pub(super) fn extract(&mut self, number: usize, chosen: impl Fn(u64) -> bool, each: impl FnMut(Entry<V>)) -> bool {
+        let Some((chunk, _)) = self.slots.chunk_mut(number * CHUNK) else { return false };
+        let before = chunk.len;
+        self.earliest = self.earliest.min(chunk.extract(chosen, each));
+        self.len -= before - chunk.len;
+        chunk.needs_upkeep()
     }
 
     /// Restores the bounds on the memory and on the earliest deadline after a value at `position`
@@ -68,23 +99,29 @@ impl<V> Bucket<V> {
         tracker: &mut impl Tracker<V>,
         discarded: &mut Discarded<V>,
     ) {
+        let len = self.len as usize;
+        if len == 0 {
+            return self.empty(discarded);
+        }
         let moved = |value: &V, position| tracker.moved(value, Location::new(id, position));
         self.slots.keep_up(position as usize, moved, discarded);
-        if !self.slots.is_short() {
-            return;
-        }
-        let len = self.slots.open.len as usize;
-        if len == MAX_REREAD || (len < MAX_REREAD && removed == self.earliest) || len == 0 {
+        if len == MAX_REREAD || (len < MAX_REREAD && removed == self.earliest) {
             self.earliest = self.slots.iter().fold(u64::MAX, |min, (deadline, _)| min.min(deadline));
         }
     }
 
-    /// Exchanges the slots for those of `empty` in O(1). The bucket is empty afterwards. Returns
-    /// the memory of `empty` unless it is small.
-    #[must_use]
-    pub(super) fn take(&mut self, empty: &mut Slots<V>) -> Slots<V> {
+    /// Gives up the slots of a bucket without values. Keeps the memory if it is small.
+    pub(super) fn empty(&mut self, discarded: &mut Discarded<V>) {
         self.earliest = u64::MAX;
-        self.slots.take(empty)
+        discarded.push_bucket(self.slots.empty());
+    }
+
+    /// Exchanges the slots for those of `due` in O(1), which must be empty. The bucket is empty
+    /// afterwards. Returns the number of values.
+    pub(super) fn take(&mut self, due: &mut Slots<V>, discarded: &mut Discarded<V>) -> usize {
+        self.earliest = u64::MAX;
+        discarded.push_bucket(self.slots.take(due));
+        std::mem::take(&mut self.len) as usize
     }
 }
 

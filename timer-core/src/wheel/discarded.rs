@@ -1,24 +1,28 @@
 //! Memory that a wheel has given up.
 //!
-//! A wheel does not free its long arrays itself, because its owner may hold a lock, and an
-//! allocator may take long. After a million small pieces were freed, glibc takes 100 ms to free a
-//! large one. The wheel keeps the arrays here instead, and the owner takes them out before it
-//! leaves the lock and frees them afterwards.
+//! A wheel does not free its arrays itself, because its owner may hold a lock, and an allocator may
+//! take long. After a million small pieces were freed, glibc takes 100 ms to free a large one. The
+//! wheel keeps the arrays here instead, and the owner takes them out before it leaves the lock and
+//! frees them afterwards.
 
-use super::hashed::List;
 use super::slots::{Chunk, MIN_CAPACITY, Slot, Slots, Table};
+use std::mem;
 
 /// The arrays that a wheel has given up. They have no values.
 pub(crate) struct Discarded<V>(Vec<Memory<V>>);
+
+/// The number of arrays in a list, which takes 256 bytes.
+const LIST: usize = 8;
 
 /// Memory that waits to be freed.
 #[allow(dead_code, reason = "nothing reads it")]
 pub(super) enum Memory<V> {
     Slots(Vec<Slot<V>>),
-    Chunks(Vec<Chunk<V>>),
+    Piece(Vec<Chunk<V>>),
+    Pieces(Vec<Vec<Chunk<V>>>),
     Table(Box<Table<V>>),
-    Lists(Vec<List<V>>),
-    Bounds(Vec<u64>),
+    /// A list that is full. A longer one would be copied, and the former one freed.
+    More(Discarded<V>),
 }
 
 impl<V> Discarded<V> {
@@ -33,6 +37,12 @@ impl<V> Discarded<V> {
 
     #[cold]
     pub(super) fn push(&mut self, memory: Memory<V>) {
+        if self.0.len() == self.0.capacity() {
+            let full = mem::replace(&mut self.0, Vec::with_capacity(LIST));
+            if !full.is_empty() {
+                self.0.push(Memory::More(Discarded(full)));
+            }
+        }
         self.0.push(memory);
     }
 
@@ -58,23 +68,16 @@ impl<V> Discarded<V> {
 
 #[cfg(test)]
 impl<V> Discarded<V> {
-    /// Returns the number of chunks for which the tables have memory.
-    pub(super) fn table_room(&self) -> usize {
-        let room = |memory: &Memory<V>| match memory {
-            Memory::Chunks(chunks) => chunks.capacity(),
-            Memory::Table(table) => table.capacity(),
-            _ => 0,
-        };
-        self.0.iter().map(room).sum()
-    }
-
-    /// Returns the number of slots and the number of lists for which there is memory.
+    /// Returns the number of chunks for which the tables have memory, and the number of slots.
     pub(super) fn room(&self) -> (usize, usize) {
-        self.0.iter().fold((0, 0), |(slots, lists), memory| match memory {
-            Memory::Slots(array) => (slots + array.capacity(), lists),
-            Memory::Table(table) => (slots + table.iter().map(|chunk| chunk.slots.capacity()).sum::<usize>(), lists),
-            Memory::Lists(array) => (slots, lists + array.capacity()),
-            Memory::Chunks(_) | Memory::Bounds(_) => (slots, lists),
+        self.0.iter().fold((0, 0), |(chunks, slots), memory| match memory {
+            Memory::Slots(array) => (chunks, slots + array.capacity()),
+            Memory::Piece(piece) => (chunks + piece.capacity(), slots),
+            Memory::Pieces(_) => (chunks, slots),
+            Memory::Table(table) => {
+                (chunks + table.capacity(), slots + table.iter().map(|chunk| chunk.slots.capacity()).sum::<usize>())
+            }
+            Memory::More(list) => (chunks + list.room().0, slots + list.room().1),
         })
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! - The buckets before the current one, in whose span `now` is, are empty on every level, so
 //!   nothing ever wraps round. No value is inserted into the current bucket. The values that it had
-//!   belong to finer levels, to which a [cascade] moves them.
+//!   belong to finer levels, to which a [cascade] moves them step by step.
 //! - All values of a level are due before those of the next level, and those of a bucket before
 //!   those of the next bucket. So the first occupied bucket has the earliest deadline, and the
 //!   cached minimum of that bucket is the next expiry.
@@ -21,10 +21,9 @@
 use super::bucket::{Bucket, OVERDUE};
 use super::discarded::Discarded;
 use super::location::{Location, Tracker};
-use super::raw::RawWheel;
+use super::raw::{Base, RawWheel};
 use super::slots::{Entry, Slots};
-use cascade::{Cascade, Cascades, levels};
-use forwarding::value_at;
+use cascade::{Cascades, levels};
 use std::cell::Cell;
 
 /// The number of bits of a tick that one level resolves. One word marks which of the 64 buckets of
@@ -37,27 +36,24 @@ const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
 /// come last and next to each other, so that only one cache line moves between CPUs.
 #[repr(C)]
 pub(crate) struct RawHierarchical<V, P> {
-    tracker: P,
-    /// Values that were due when they were inserted.
-    overdue: Bucket<V>,
-    discarded: Discarded<V>,
-    cascades: Cascades,
     /// Each level is allocated when it is first needed.
-    levels: Levels<V>,
+    levels: [Option<Box<Level<V>>>; LEVELS],
+    cascades: Cascades,
+    /// The number of values that were moved and that the owner has not counted yet.
+    cascaded: u32,
+    base: Base<V, P>,
     /// Bit n: level n is occupied.
     occupied: u32,
-    now: u64,
-    len: usize,
 }
 
-type Levels<V> = [Option<Box<Level<V>>>; LEVELS];
-
 struct Level<V> {
-    /// Bit n: bucket n is occupied.
+    /// Bit n: bucket n is occupied. The bucket in whose span `now` is never is.
     occupied: u64,
     buckets: [Bucket<V>; BUCKETS],
-    /// The cascade of the current bucket.
-    cascade: Cascade<V>,
+    /// The next chunk that the cascade of the current bucket scans.
+    scanned: usize,
+    /// The next chunk that the cascade empties.
+    emptied: usize,
 }
 
 impl<V> Level<V> {
@@ -66,7 +62,7 @@ impl<V> Level<V> {
     #[inline(never)]
     fn new() -> Box<Self> {
         let buckets = std::array::from_fn(|_| Bucket::new());
-        Box::new(Level { occupied: 0, buckets, cascade: Cascade::new() })
+        Box::new(Level { occupied: 0, buckets, scanned: 0, emptied: 0 })
     }
 }
 
@@ -93,28 +89,21 @@ fn id(at: usize, index: usize) -> u32 {
     (at * BUCKETS + index) as u32
 }
 
-/// Returns the bucket with this number.
-#[inline(always)]
-fn bucket_mut<'a, V>(levels: &'a mut Levels<V>, overdue: &'a mut Bucket<V>, id: u32) -> Option<&'a mut Bucket<V>> {
-    match levels.get_mut(id as usize / BUCKETS) {
-        Some(level) => Some(&mut level.as_mut()?.buckets[id as usize % BUCKETS]),
-        None => (id == OVERDUE).then_some(overdue),
-    }
-}
-
 /// Inserts a value that is not due into the bucket where it belongs as seen from `now`, and marks
-/// the bucket and its level in `occupied`. Calls `placed` with the location.
+/// the bucket and its level in `occupied`.
+// `always`, here and below, because calls would add about 35 instructions to a pair.
 #[inline(always)]
 fn insert_into<V>(
     levels: &mut [Option<Box<Level<V>>>],
     occupied: &mut u32,
     now: u64,
-    (deadline, value): Entry<V>,
-    placed: impl FnOnce(&V, Location),
+    entry: Entry<V>,
+    tracker: &mut impl Tracker<V>,
+    discarded: &mut Discarded<V>,
 ) {
-    let (at, index) = locate(now, deadline);
+    let (at, index) = locate(now, entry.0);
     let level = levels[at].get_or_insert_with(Level::new);
-    if level.buckets[index].push(id(at, index), deadline, value, placed) {
+    if level.buckets[index].push(id(at, index), entry, tracker, discarded) {
         level.occupied |= 1 << index;
         *occupied |= 1 << at;
     }
@@ -124,32 +113,20 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// The offsets of the fields that several CPUs write.
     #[cfg(test)]
     #[allow(dead_code, reason = "for a test of the layout on 64 bits")]
-    pub(crate) const WRITTEN_AT: [usize; 3] =
-        [core::mem::offset_of!(Self, occupied), core::mem::offset_of!(Self, now), core::mem::offset_of!(Self, len)];
+    pub(crate) const WRITTEN_AT: [usize; 3] = [
+        core::mem::offset_of!(Self, occupied),
+        core::mem::offset_of!(Self, base) + core::mem::offset_of!(Base<V, P>, now),
+        core::mem::offset_of!(Self, base) + core::mem::offset_of!(Base<V, P>, len),
+    ];
 
     pub(crate) fn new(tracker: P) -> Self {
         RawHierarchical {
-            now: 0,
-            len: 0,
-            occupied: 0,
             levels: [const { None }; LEVELS],
-            overdue: Bucket::new(),
-            discarded: Discarded::new(),
             cascades: Cascades::default(),
-            tracker,
+            cascaded: 0,
+            base: Base::new(tracker),
+            occupied: 0,
         }
-    }
-
-    /// Inserts a value where it belongs as seen from `now`, without counting it.
-    // `always`, here and below, because calls would add about 35 instructions to a pair.
-    #[inline(always)]
-    fn insert_uncounted(&mut self, deadline: u64, value: V) {
-        if deadline <= self.now {
-            self.overdue.push(OVERDUE, deadline, value, |value, location| self.tracker.moved(value, location));
-            return;
-        }
-        let placed = |value: &V, location| self.tracker.moved(value, location);
-        insert_into(&mut self.levels, &mut self.occupied, self.now, (deadline, value), placed);
     }
 
     /// Returns the level and the index of the first occupied bucket. It has the earliest deadline
@@ -166,11 +143,19 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// last.
     pub(crate) fn visit_first(&self, mut visit: impl FnMut(&V) -> u64) {
         let last = Cell::new(u64::MAX);
-        let levels = levels(self.occupied).filter_map(|at| self.levels[at].as_ref());
-        let buckets = levels.flat_map(|level| &level.buckets).filter(|bucket| !bucket.slots.is_empty());
+        let levels_in_order = levels(self.occupied).filter_map(|at| self.levels[at].as_deref());
+        let is_marked = |level: &Level<V>, index: usize| level.occupied >> index & 1 == 1;
+        let buckets = levels_in_order.flat_map(|level| {
+            level
+                .buckets
+                .iter()
+                .enumerate()
+                .filter_map(move |(index, bucket)| is_marked(level, index).then_some(bucket))
+        });
         let first = buckets.take_while(|bucket| bucket.earliest <= last.get());
-        let overdue = self.overdue.slots.iter();
-        for (tick, value) in overdue.chain(self.cascading_values()).chain(first.flat_map(|bucket| bucket.slots.iter()))
+        let cascading = levels(self.cascades.all()).filter_map(|at| self.current_bucket(at));
+        for (tick, value) in
+            [&self.base.overdue].into_iter().chain(cascading).chain(first).flat_map(|bucket| bucket.slots.iter())
         {
             if tick <= last.get() {
                 last.set(visit(value));
@@ -178,46 +163,16 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         }
     }
 
-    /// Removes a value from a bucket.
-    #[inline(always)]
-    fn remove_at(&mut self, location: Location, wanted: impl FnOnce(&V) -> bool) -> Option<V> {
-        let bucket = bucket_mut(&mut self.levels, &mut self.overdue, location.bucket)?;
-        let ((deadline, value), needs_upkeep) = bucket.remove(location.position, wanted)?;
-        self.len -= 1;
-        if needs_upkeep {
-            self.keep_up(location, deadline);
-        }
-        Some(value)
-    }
-
     /// Removes the value that was last reported at `location`, which is in the wheel. Does not read
     /// a value that needs no drop, because it may not be in the cache.
     #[inline]
     pub(crate) fn vacate(&mut self, location: Location) {
-        let may_have_moved = self.cascade_of(location).is_some();
-        let bucket = bucket_mut(&mut self.levels, &mut self.overdue, location.bucket);
-        let Some(bucket) = bucket.filter(|_| !may_have_moved) else {
-            self.remove(location, |_| true);
-            return;
-        };
-        self.len -= 1;
-        let chunk = bucket.slots.chunk_mut(location.position as usize);
-        if chunk.is_some_and(|(chunk, position)| chunk.vacate(position)) {
-            // The deadline is not known, so it may have been the earliest one.
-            let removed = bucket.earliest;
+        let Some((bucket, ..)) = self.bucket_mut(location.bucket) else { return };
+        // The deadline is not known, so it may have been the earliest one.
+        let (needs_upkeep, removed) = (bucket.vacate(location.position), bucket.earliest);
+        self.base.len -= 1;
+        if needs_upkeep {
             self.keep_up(location, removed);
-        }
-    }
-
-    /// Keeps up a bucket after the removal of a value with the deadline `removed`.
-    #[cold]
-    #[inline(never)]
-    fn keep_up(&mut self, location: Location, removed: u64) {
-        let id = location.bucket;
-        let Some(bucket) = bucket_mut(&mut self.levels, &mut self.overdue, id) else { return };
-        bucket.keep_up(id, location.position, removed, &mut self.tracker, &mut self.discarded);
-        if bucket.slots.is_empty() {
-            self.unmark(id as usize / BUCKETS, id as usize % BUCKETS);
         }
     }
 
@@ -232,124 +187,100 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     }
 }
 
-impl<V, P: Tracker<V>> RawWheel<V> for RawHierarchical<V, P> {
+impl<V, P: Tracker<V>> RawWheel for RawHierarchical<V, P> {
+    type Value = V;
     type Tracker = P;
 
     #[inline(always)]
     fn insert(&mut self, deadline: u64, value: V) {
-        self.insert_uncounted(deadline, value);
-        self.len += 1;
+        self.base.len += 1;
+        if deadline <= self.base.now {
+            return self.base.insert_overdue((deadline, value));
+        }
+        let Base { tracker, discarded, now, .. } = &mut self.base;
+        insert_into(&mut self.levels, &mut self.occupied, *now, (deadline, value), tracker, discarded);
+    }
+
+    #[inline]
+    fn bucket(&self, id: u32) -> Option<&Bucket<V>> {
+        match self.levels.get(id as usize / BUCKETS) {
+            Some(level) => Some(&level.as_ref()?.buckets[id as usize % BUCKETS]),
+            None => (id == OVERDUE).then_some(&self.base.overdue),
+        }
     }
 
     #[inline(always)]
-    fn remove(&mut self, location: Location, wanted: impl Fn(&V) -> bool) -> Option<V> {
-        match self.remove_at(location, &wanted) {
-            None => self.remove_moved(location, wanted),
-            removed => removed,
+    fn bucket_mut(&mut self, id: u32) -> Option<(&mut Bucket<V>, &mut P, &mut Discarded<V>)> {
+        let Base { tracker, overdue, discarded, .. } = &mut self.base;
+        let bucket = match self.levels.get_mut(id as usize / BUCKETS) {
+            Some(level) => &mut level.as_mut()?.buckets[id as usize % BUCKETS],
+            None => Some(overdue).filter(|_| id == OVERDUE)?,
+        };
+        Some((bucket, tracker, discarded))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn keep_up(&mut self, location: Location, removed: u64) {
+        let id = location.bucket;
+        if let Some(at) = self.cascade_of(id) {
+            return self.keep_up_cascade(at, location.position);
         }
-    }
-
-    fn fast_forward(&mut self, now: u64) {
-        debug_assert!(self.len == 0);
-        // Dropping many links at once would hold up the caller for several milliseconds.
-        if self.has_many_forwards() {
-            return self.forget_chunk();
+        let Some((bucket, tracker, discarded)) = self.bucket_mut(id) else { return };
+        bucket.keep_up(id, location.position, removed, tracker, discarded);
+        if bucket.slots.is_empty() {
+            self.unmark(id as usize / BUCKETS, id as usize % BUCKETS);
         }
-        self.set_now(self.now.max(now));
-    }
-
-    fn get(&self, location: Location) -> Option<(u64, &V)> {
-        let location = self.find(location);
-        value_at(&self.levels, &self.overdue, self.cascade_of(location).is_some(), location)
-    }
-
-    fn take_overdue(&mut self, due: &mut Slots<V>) {
-        self.len -= self.overdue.slots.values();
-        self.discarded.push_bucket(self.overdue.take(due));
     }
 
     fn take_next(&mut self, now: u64, due: &mut Slots<V>) -> bool {
-        let to = self.now.max(now);
-        if self.cascades.has_values() && self.step_cascade(to, due) {
+        let to = self.base.now.max(now);
+        if self.cascades.all() != 0 && self.step_cascade(to, due) {
             return true;
         }
-        let next = self.first().map(|(at, index)| (at, index, span(self.now, at, index)));
+        let next = self.first().map(|(at, index)| (at, index, span(self.base.now, at, index)));
         let Some((at, index, (_, end))) = next.filter(|(_, _, (start, _))| *start <= to) else {
-            self.set_now(to);
-            let has_upkeep = self.has_upkeep();
-            if has_upkeep {
-                self.forget_chunk();
-            }
-            return has_upkeep;
+            self.base.now = to;
+            return false;
         };
         // The clock moves with the bucket. So a value that is inserted later and belongs into the
         // bucket is overdue, or belongs into a finer one.
-        self.set_now(end.min(to));
+        self.base.now = end.min(to);
         self.unmark(at, index);
         if end > to {
-            self.begin_cascade(at, index, due);
+            self.begin_cascade(at, due);
         } else if let Some(level) = &mut self.levels[at] {
-            self.len -= level.buckets[index].slots.values();
-            self.discarded.push_bucket(level.buckets[index].take(due));
+            self.base.len -= level.buckets[index].take(due, &mut self.base.discarded);
         }
         true
     }
 
-    fn has_upkeep(&self) -> bool {
-        // Values that are due soon go first. Their links are dropped anyway when the clock leaves
-        // the bucket.
-        let is_quiet = || self.earliest().is_none_or(|earliest| earliest > self.now.saturating_add(BUCKETS as u64));
-        self.has_many_forwards() && is_quiet()
-    }
-
-    #[inline]
-    fn discarded(&mut self) -> &mut Discarded<V> {
-        &mut self.discarded
-    }
-
     fn take_cascaded(&mut self) -> u64 {
-        u64::from(std::mem::take(&mut self.cascades.moved))
+        u64::from(std::mem::take(&mut self.cascaded))
     }
 
     fn earliest(&self) -> Option<u64> {
         let first = self.first().and_then(|(at, index)| Some(self.levels[at].as_ref()?.buckets[index].earliest));
-        if self.cascades.has_values() { first.into_iter().chain(self.earliest_in_cascades()).min() } else { first }
-    }
-
-    fn has_overdue(&self) -> bool {
-        !self.overdue.slots.is_empty()
-    }
-
-    fn now(&self) -> u64 {
-        self.now
-    }
-
-    fn len(&self) -> usize {
-        self.len
+        if self.cascades.all() == 0 { first } else { first.into_iter().chain(self.earliest_in_cascades()).min() }
     }
 
     fn drain(&mut self) -> impl Iterator<Item = Entry<V>> {
-        (self.len, self.occupied, self.cascades) = (0, 0, Cascades::default());
-        let overdue = std::mem::replace(&mut self.overdue, Bucket::new()).slots;
+        (self.base.len, self.occupied, self.cascades) = (0, 0, Cascades::default());
+        let overdue = std::mem::replace(&mut self.base.overdue, Bucket::new());
         let levels = std::mem::take(&mut self.levels).into_iter().flatten();
-        let slots = levels.flat_map(|level| {
-            let Level { buckets, cascade, .. } = *level;
-            [cascade.slots].into_iter().chain(buckets.into_iter().map(|bucket| bucket.slots))
-        });
-        [overdue].into_iter().chain(slots).flat_map(Slots::into_iter)
+        [overdue].into_iter().chain(levels.flat_map(|level| level.buckets)).flat_map(|bucket| bucket.slots.into_iter())
     }
 
-    fn tracker(&self) -> &P {
-        &self.tracker
+    fn base(&self) -> &Base<V, P> {
+        &self.base
     }
 
-    fn tracker_mut(&mut self) -> &mut P {
-        &mut self.tracker
+    fn base_mut(&mut self) -> &mut Base<V, P> {
+        &mut self.base
     }
 }
 
 mod cascade;
-mod forwarding;
 
 #[cfg(test)]
 mod tests;

@@ -16,17 +16,15 @@ use std::fmt;
 /// A timing wheel that is one ring of lists. A deadline belongs to the list of its low bits,
 /// whatever its round.
 ///
-/// This wheel suits delays up to about one round of which many are due in each tick, because a
-/// value stays in its list until it is due or removed, unless the ring gives up that list, and a
-/// visit reads all values of a list. For delays of all lengths take [`HierarchicalWheel`].
+/// Use this wheel if most delays are shorter than one round. A tick reads every value in its list,
+/// also those of later rounds. For delays of all lengths take [`HierarchicalWheel`].
 ///
 /// # Cost
 ///
 /// `insert` and `remove` are O(1). `advance` costs O(1) for each value that is due, plus a look at
-/// every other value of the lists in which a value is due. A list has about 256 values, and more if
-/// the ring has all its lists. Passing ticks cost nothing. The memory follows the number of values,
-/// not the number of ticks in a round, because the ring has only as many lists as there are values
-/// for them.
+/// every other value of the lists in which a value is due. There is one list for each tick of a
+/// round, but at most 1,024, so a longer round does not make the lists shorter. Passing ticks cost
+/// nothing.
 ///
 /// ```
 /// use timer_core::wheel::{HashedWheel, TimingWheel};
@@ -79,7 +77,7 @@ impl<T> HashedWheel<T> {
     /// Creates a wheel at tick 0 with `ticks_per_wheel` ticks in a round, clamped to 1..=2^30 and
     /// rounded up to a power of two.
     ///
-    /// The wheel allocates nothing yet. Choose about as many ticks as the longest usual delay has.
+    /// Choose about as many ticks as the longest usual delay has.
     ///
     /// ```
     /// use timer_core::wheel::HashedWheel;
@@ -124,57 +122,55 @@ impl<T> Default for HierarchicalWheel<T> {
     }
 }
 
-fn insert<T, R: RawWheel<Item<T>, Tracker = Slab>>(raw: &mut R, deadline: u64, value: T) -> Key {
-    let key = raw.tracker_mut().reserve(());
+fn insert<T, R: RawWheel<Value = Item<T>, Tracker = Slab>>(raw: &mut R, deadline: u64, value: T) -> Key {
+    let key = raw.base_mut().tracker.reserve(());
     raw.insert(deadline, key.item(value));
     key
 }
 
-fn remove<T, R: RawWheel<Item<T>, Tracker = Slab>>(raw: &mut R, key: Key) -> Option<T> {
-    let location = raw.tracker().find(key)?.location;
+fn remove<T, R: RawWheel<Value = Item<T>, Tracker = Slab>>(raw: &mut R, key: Key) -> Option<T> {
+    let location = raw.base().tracker.find(key)?.location;
     // The table has the location of each value that is in the wheel.
     let item = raw.remove(location, |_| true)?;
-    drop(raw.take_discarded());
-    raw.tracker_mut().release(item.index());
-    if raw.len() == 0 {
-        raw.tracker_mut().reset();
+    drop(raw.base_mut().take_discarded());
+    raw.base_mut().tracker.release(item.index());
+    if raw.base().len == 0 {
+        raw.base_mut().tracker.reset();
     }
     Some(item.value)
 }
 
-fn advance<T, R: RawWheel<Item<T>, Tracker = Slab>>(raw: &mut R, now: u64, mut expired: impl FnMut(T)) {
+fn advance<T, R: RawWheel<Value = Item<T>, Tracker = Slab>>(raw: &mut R, now: u64, mut expired: impl FnMut(T)) {
     let mut due = Slots::default();
-    raw.take_overdue(&mut due);
+    raw.base_mut().take_overdue(&mut due);
     HandOut { raw, due: &mut due }.hand_out(&mut expired);
     while raw.take_next(now, &mut due) {
         HandOut { raw, due: &mut due }.hand_out(&mut expired);
-        drop(raw.take_discarded());
+        drop(raw.base_mut().take_discarded());
     }
-    // The end of a cascade makes no step.
-    drop(raw.take_discarded());
-    if raw.len() == 0 {
-        raw.tracker_mut().reset();
+    if raw.base().len == 0 {
+        raw.base_mut().tracker.reset();
     }
 }
 
 /// Values on their way to the receiver. If the receiver panics, the others go back into the wheel.
-struct HandOut<'a, T, R: RawWheel<Item<T>, Tracker = Slab>> {
+struct HandOut<'a, T, R: RawWheel<Value = Item<T>, Tracker = Slab>> {
     raw: &'a mut R,
     due: &'a mut Slots<Item<T>>,
 }
 
-impl<T, R: RawWheel<Item<T>, Tracker = Slab>> HandOut<'_, T, R> {
+impl<T, R: RawWheel<Value = Item<T>, Tracker = Slab>> HandOut<'_, T, R> {
     fn hand_out(self, expired: &mut impl FnMut(T)) {
         for position in 0..self.due.len() {
-            if let Some(item) = self.due.get_mut(position).and_then(|slot| slot.1.take()) {
-                self.raw.tracker_mut().release(item.index());
+            if let Some(item) = self.due.take_value(position) {
+                self.raw.base_mut().tracker.release(item.index());
                 expired(item.value);
             }
         }
     }
 }
 
-impl<T, R: RawWheel<Item<T>, Tracker = Slab>> Drop for HandOut<'_, T, R> {
+impl<T, R: RawWheel<Value = Item<T>, Tracker = Slab>> Drop for HandOut<'_, T, R> {
     fn drop(&mut self) {
         for (deadline, item) in std::mem::take(self.due).into_iter() {
             self.raw.insert(deadline, item);
@@ -204,11 +200,11 @@ macro_rules! by_key {
             }
 
             fn now(&self) -> u64 {
-                self.raw.now()
+                self.raw.base().now
             }
 
             fn len(&self) -> usize {
-                self.raw.len()
+                self.raw.base().len
             }
         }
 
@@ -233,8 +229,8 @@ mod tests {
 
     #[test]
     fn the_table_is_freed_with_the_last_value() {
-        fn room<T>(raw: &impl RawWheel<Item<T>, Tracker = Slab>) -> usize {
-            raw.tracker().room()
+        fn room<T>(raw: &impl RawWheel<Value = Item<T>, Tracker = Slab>) -> usize {
+            raw.base().tracker.room()
         }
         let (mut removed, mut expired) = (HierarchicalWheel::new(), HashedWheel::new(512));
         for _ in 0..3 {

@@ -27,21 +27,16 @@ impl Location {
     pub(crate) const fn new(bucket: u32, position: u32) -> Location {
         Location { bucket, position }
     }
-
-    /// Packs the location into one number.
-    #[inline]
-    pub(super) const fn to_bits(self) -> u64 {
-        (self.bucket as u64) << 32 | self.position as u64
-    }
-
-    #[inline]
-    pub(super) const fn from_bits(bits: u64) -> Location {
-        Location::new((bits >> 32) as u32, bits as u32)
-    }
 }
 
 /// A listener that keeps the locations of all values.
 pub(crate) trait Tracker<V> {
     /// Records that `value` was inserted at `location`, or was moved there.
     fn moved(&mut self, value: &V, location: Location);
+
+    /// Fetches the memory that [`moved`](Self::moved) will write into the cache.
+    #[inline]
+    fn prefetch(&self, value: &V) {
+        let _ = value;
+    }
 }

@@ -8,8 +8,8 @@
 //! | scheme of Varghese & Lauck (1987) | 7 | 6 |
 //! | known from | Kafka | Netty |
 //! | best for | delays of all lengths | delays up to about one round, many of them due in each tick |
-//! | a value is moved to another list | at most 10 times | only when the ring gives up its list |
-//! | an expiry also reads | nothing else | the other values of the same list, about 256 |
+//! | a value is moved to another list | at most 10 times | never |
+//! | an expiry also reads | nothing else | the other values of the same list |
 //!
 //! Both wheels keep these promises:
 //!
@@ -22,9 +22,7 @@
 //! - A key whose value is gone never finds another value.
 //! - The memory follows the values that are in the wheel, not those that once were. Until the wheel
 //!   is empty, it also keeps the table of the keys of its peak, 12 bytes a key. Each bucket that
-//!   had a value may keep room for four. A hierarchical wheel also keeps 16 bytes for each value
-//!   that has cascaded out of a bucket, until the clock leaves the bucket or these links are many
-//!   more than the values.
+//!   had a value may keep room for four. A hashed wheel also has about 80 bytes for each list.
 //!
 //! The module knows no clocks, threads or locks. It calls no code of others but the closure given
 //! to `advance`.
@@ -43,7 +41,6 @@
 //! ```
 
 mod bucket;
-mod chunks;
 mod discarded;
 mod hashed;
 mod hierarchical;
@@ -53,12 +50,11 @@ mod raw;
 mod slab;
 mod slots;
 
-pub(crate) use discarded::Discarded;
 pub(crate) use hashed::RawHashed;
 pub(crate) use hierarchical::RawHierarchical;
 pub use keyed::{HashedWheel, HierarchicalWheel};
 pub(crate) use location::{Location, Tracker};
-pub(crate) use raw::RawWheel;
+pub(crate) use raw::{Base, RawWheel};
 pub use slab::Key;
 pub(crate) use slab::{Item, Slab};
 pub(crate) use slots::{Slot, Slots};

@@ -11,56 +11,125 @@
 //! owner says which value it wants.
 //!
 //! Values expire in steps, so that an owner who works under a lock holds it for a short time. A
-//! step does a bounded amount of work, in [`RawWheel::take_overdue`] and [`RawWheel::take_next`].
+//! step does a bounded amount of work, in [`Base::take_overdue`] and [`RawWheel::take_next`].
 
+use super::bucket::{Bucket, OVERDUE};
 use super::discarded::Discarded;
 use super::location::{Location, Tracker};
 use super::slots::{Entry, Slots};
+use std::mem;
+
+/// The parts that both wheels have. The fields that insertions and removals write come last.
+#[repr(C)]
+pub(crate) struct Base<V, P> {
+    pub(crate) tracker: P,
+    /// Values that were due when they were inserted.
+    pub(super) overdue: Bucket<V>,
+    pub(crate) discarded: Discarded<V>,
+    /// The time of the clock. Values that are due by then may still have to be taken out.
+    pub(crate) now: u64,
+    /// The number of values in the wheel.
+    pub(crate) len: usize,
+}
+
+impl<V, P: Tracker<V>> Base<V, P> {
+    pub(super) fn new(tracker: P) -> Self {
+        Base { tracker, overdue: Bucket::new(), discarded: Discarded::new(), now: 0, len: 0 }
+    }
+
+    /// Returns `true` if values that were due when they were inserted have not been taken.
+    #[inline]
+    pub(crate) fn has_overdue(&self) -> bool {
+        !self.overdue.slots.is_empty()
+    }
+
+    /// Takes out the values that were due when they were inserted. `due` must be empty.
+    pub(crate) fn take_overdue(&mut self, due: &mut Slots<V>) {
+        self.len -= self.overdue.take(due, &mut self.discarded);
+    }
+
+    /// Takes out the memory that the wheel has given up. An owner who holds a lock calls this
+    /// before it leaves the lock and frees the memory afterwards.
+    pub(crate) fn take_discarded(&mut self) -> Discarded<V> {
+        mem::replace(&mut self.discarded, Discarded::new())
+    }
+
+    /// Inserts a value that is due, without counting it.
+    #[inline]
+    pub(super) fn insert_overdue(&mut self, entry: Entry<V>) {
+        self.overdue.push(OVERDUE, entry, &mut self.tracker, &mut self.discarded);
+    }
+}
 
 /// A timing wheel whose values are addressed by their locations.
-pub(crate) trait RawWheel<V> {
+pub(crate) trait RawWheel {
+    type Value;
     /// The receiver of the values' locations.
-    type Tracker: Tracker<V>;
+    type Tracker: Tracker<Self::Value>;
 
-    /// Inserts `value`, to be due at `deadline`, and reports its location. A deadline up to `now()`
+    /// Inserts `value`, to be due at `deadline`, and reports its location. A deadline up to `now`
     /// is overdue at once.
-    fn insert(&mut self, deadline: u64, value: V);
+    fn insert(&mut self, deadline: u64, value: Self::Value);
 
-    /// Moves the clock of an empty wheel to `now`, or does a step of upkeep if much of it is left.
-    /// The owner calls this before it inserts into an empty wheel. Otherwise, after a long time
-    /// without any value, the clock would be far behind, and new values would all be put into one
-    /// coarse bucket.
-    fn fast_forward(&mut self, now: u64);
+    /// Returns the bucket with this number.
+    fn bucket(&self, id: u32) -> Option<&Bucket<Self::Value>>;
+
+    /// Returns the bucket with this number, and what its upkeep needs.
+    fn bucket_mut(
+        &mut self,
+        id: u32,
+    ) -> Option<(&mut Bucket<Self::Value>, &mut Self::Tracker, &mut Discarded<Self::Value>)>;
+
+    /// Keeps up a bucket after the removal of a value with the deadline `removed` at `location`.
+    fn keep_up(&mut self, location: Location, removed: u64);
+
+    /// Notes that a value with this deadline has left a bucket.
+    #[inline]
+    fn removed(&mut self, id: u32, deadline: u64) {
+        let _ = (id, deadline);
+    }
+
+    /// Returns `true` if a further [`take_next`](Self::take_next) would bring a bound up to date,
+    /// even if nothing is due.
+    fn has_stale_bound(&self) -> bool {
+        false
+    }
+
+    /// Moves the clock of an empty wheel to `now`. The owner calls this before it inserts into an
+    /// empty wheel. Otherwise, after a long time without any value, the clock would be far behind,
+    /// and new values would all be put into one coarse bucket.
+    fn fast_forward(&mut self, now: u64) {
+        let base = self.base_mut();
+        debug_assert!(base.len == 0);
+        base.now = base.now.max(now);
+    }
 
     /// Removes the value that was last reported at `location`, if it is still in the wheel and is
     /// `wanted`.
-    fn remove(&mut self, location: Location, wanted: impl Fn(&V) -> bool) -> Option<V>;
+    #[inline(always)]
+    fn remove(&mut self, location: Location, wanted: impl Fn(&Self::Value) -> bool) -> Option<Self::Value> {
+        let (bucket, ..) = self.bucket_mut(location.bucket)?;
+        let ((deadline, value), needs_upkeep) = bucket.remove(location.position, wanted)?;
+        self.base_mut().len -= 1;
+        self.removed(location.bucket, deadline);
+        if needs_upkeep {
+            self.keep_up(location, deadline);
+        }
+        Some(value)
+    }
 
     /// Returns the value that was last reported at `location`, and its deadline. If that value has
     /// left the wheel, returns `None` or another value.
-    fn get(&self, location: Location) -> Option<(u64, &V)>;
-
-    /// Takes out the values that were due when they were inserted. `due` must be empty.
-    fn take_overdue(&mut self, due: &mut Slots<V>);
+    #[inline]
+    fn get(&self, location: Location) -> Option<(u64, &Self::Value)> {
+        self.bucket(location.bucket)?.slots.value(location.position)
+    }
 
     /// Takes a step towards `now`, which moves the clock and takes out some of the values that are
     /// due, perhaps none. Returns `false` once nothing else is due by `now`. The clock is never
     /// moved back. `due` must be empty. A value that is inserted between two steps and is due by
     /// the clock is overdue.
-    fn take_next(&mut self, now: u64, due: &mut Slots<V>) -> bool;
-
-    /// Returns `true` if a further [`take_next`](Self::take_next) would do some upkeep, even if
-    /// nothing is due.
-    fn has_upkeep(&self) -> bool;
-
-    /// Returns the memory that the wheel has given up.
-    fn discarded(&mut self) -> &mut Discarded<V>;
-
-    /// Takes out the memory that the wheel has given up. An owner who holds a lock calls this
-    /// before it leaves the lock and frees the memory afterwards.
-    fn take_discarded(&mut self) -> Discarded<V> {
-        std::mem::replace(self.discarded(), Discarded::new())
-    }
+    fn take_next(&mut self, now: u64, due: &mut Slots<Self::Value>) -> bool;
 
     /// Returns the number of values that cascaded to a finer level since the last call.
     fn take_cascaded(&mut self) -> u64 {
@@ -68,31 +137,22 @@ pub(crate) trait RawWheel<V> {
     }
 
     /// Returns a tick not after the earliest deadline. It may be earlier if the earliest value was
-    /// removed, and it is at most `now()` while a cascade is being scanned. Returns `None` exactly
-    /// if the wheel has no values but overdue ones.
+    /// removed, and it is at most `now` while a bucket is read in several steps. Returns `None`
+    /// exactly if the wheel has no values but overdue ones.
     fn earliest(&self) -> Option<u64>;
 
-    /// Returns a tick after `now()` and not after the earliest deadline, or the next tick if a
+    /// Returns a tick after `now` and not after the earliest deadline, or the next tick if a
     /// value is overdue. Returns `None` exactly if the wheel is empty.
     fn next_expiry(&self) -> Option<u64> {
-        let next = self.now().saturating_add(1);
-        if self.has_overdue() { Some(next) } else { self.earliest().map(|earliest| earliest.max(next)) }
+        let next = self.base().now.saturating_add(1);
+        if self.base().has_overdue() { Some(next) } else { self.earliest().map(|earliest| earliest.max(next)) }
     }
-
-    /// Returns `true` if values that were due when they were inserted have not been taken.
-    fn has_overdue(&self) -> bool;
-
-    /// Returns the time of the clock. Values that are due by then may still have to be taken out.
-    fn now(&self) -> u64;
-
-    /// Returns the number of values in the wheel.
-    fn len(&self) -> usize;
 
     /// Removes all values and returns them with their deadlines, in no particular order. The
     /// iterator frees the memory. The clock stays.
-    fn drain(&mut self) -> impl Iterator<Item = Entry<V>>;
+    fn drain(&mut self) -> impl Iterator<Item = Entry<Self::Value>>;
 
-    fn tracker(&self) -> &Self::Tracker;
+    fn base(&self) -> &Base<Self::Value, Self::Tracker>;
 
-    fn tracker_mut(&mut self) -> &mut Self::Tracker;
+    fn base_mut(&mut self) -> &mut Base<Self::Value, Self::Tracker>;
 }

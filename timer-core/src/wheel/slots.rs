@@ -2,9 +2,10 @@
 //!
 //! Values are inserted into the open chunk. If it is the only one, it grows by doubling, so that a
 //! short bucket takes little memory. Otherwise each chunk is allocated at its full length of
-//! [`CHUNK`] slots, and is freed by itself. Their table is an array in chunks as well. So no
+//! [`CHUNK`] slots, and is given up by itself. Their table is an array in pieces as well. So no
 //! operation copies, allocates or frees more than a chunk of either. The position of a value does
-//! not change when other chunks come and go. A chunk that was freed leaves a gap in the positions.
+//! not change when other chunks come and go. A chunk that was given up leaves a gap in the
+//! positions.
 
 pub(super) use chunk::Chunk;
 pub(super) use table::Table;
@@ -12,6 +13,7 @@ pub(super) use table::Table;
 use super::discarded::Discarded;
 use chunk::END;
 use std::{iter, mem};
+use table::PIECE;
 
 mod chunk;
 mod table;
@@ -42,7 +44,7 @@ pub(super) const MIN_UPKEEP: usize = 8;
 pub(crate) type Entry<V> = (u64, V);
 
 /// One element of a bucket, which is a value with its deadline. If it is vacant, its number is the
-/// next vacant element of a bucket, or the new location of a value that has left a cascade.
+/// next vacant element of its chunk.
 pub(crate) type Slot<V> = (u64, Option<V>);
 
 /// The slots of a bucket, or the due values that a step of a wheel takes out.
@@ -76,19 +78,8 @@ impl<V> Slots<V> {
     }
 
     /// Returns the number of the last chunk plus one.
-    #[inline]
     pub(super) fn chunks(&self) -> usize {
-        self.others.as_ref().map_or(self.open_number() + 1, |others| others.len())
-    }
-
-    /// Returns the number of slots without gaps. O(chunks).
-    pub(super) fn slots(&self) -> usize {
-        self.iter_chunks().map(|chunk| chunk.slots.len()).sum()
-    }
-
-    /// Returns the number of values. O(chunks).
-    pub(super) fn values(&self) -> usize {
-        self.iter_chunks().map(|chunk| chunk.len as usize).sum()
+        self.others.as_ref().map_or(0, |others| others.len()).max(self.open_number() + 1)
     }
 
     #[inline]
@@ -107,8 +98,7 @@ impl<V> Slots<V> {
         if in_open < CHUNK {
             return Some((&mut self.open, in_open));
         }
-        let chunk = self.others.as_mut()?.get_mut(position / CHUNK)?;
-        Some((chunk, position % CHUNK))
+        Some((self.others.as_mut()?.get_mut(position / CHUNK)?, position % CHUNK))
     }
 
     #[inline]
@@ -120,10 +110,12 @@ impl<V> Slots<V> {
         self.others.as_ref()?.slot(position)
     }
 
+    /// Takes the value out of the slot at `position`, which is not counted as vacant. For slots
+    /// that are soon cleared.
     #[inline]
-    pub(crate) fn get_mut(&mut self, position: usize) -> Option<&mut Slot<V>> {
-        let (chunk, position) = self.chunk_mut(position)?;
-        chunk.slots.get_mut(position)
+    pub(crate) fn take_value(&mut self, position: usize) -> Option<V> {
+        let (chunk, at) = self.chunk_mut(position)?;
+        chunk.slots.get_mut(at)?.1.take()
     }
 
     /// Returns the value at `position`, and its deadline.
@@ -137,6 +129,22 @@ impl<V> Slots<V> {
         self.iter_chunks().flat_map(|chunk| &chunk.slots).filter_map(|slot| Some((slot.0, slot.1.as_ref()?)))
     }
 
+    fn chunk(&self, number: usize) -> Option<&Chunk<V>> {
+        if number == self.open_number() { Some(&self.open) } else { self.others.as_ref()?.get(number) }
+    }
+
+    /// Returns the number of the first chunk from `number` on. If there is none among the next
+    /// [`PIECE`] numbers, returns the one after them.
+    pub(super) fn next_chunk(&self, number: usize) -> usize {
+        let mut numbers = number..number + PIECE;
+        numbers.find(|number| self.chunk(*number).is_some_and(|chunk| !chunk.is_gap())).unwrap_or(number + PIECE)
+    }
+
+    /// Returns the number of slots of a chunk.
+    pub(super) fn chunk_len(&self, number: usize) -> usize {
+        self.chunk(number).map_or(0, |chunk| chunk.slots.len())
+    }
+
     /// Returns the values and their deadlines in the order of their positions.
     pub(crate) fn into_iter(self) -> impl Iterator<Item = Entry<V>> {
         self.into_chunks().flat_map(|chunk| chunk.slots).filter_map(|slot| Some((slot.0, slot.1?)))
@@ -146,7 +154,7 @@ impl<V> Slots<V> {
         let (number, mut open) = (self.open_number(), Some(self.open));
         let mut others = self.others.map_or_else(Table::default, |others| *others);
         if !others.is_empty() {
-            open = open.map(|open| others.replace(number, open));
+            open = open.map(|open| others.replace(number, open, &mut Discarded::new()));
         }
         others.into_chunks().chain(open)
     }
@@ -154,7 +162,12 @@ impl<V> Slots<V> {
     /// Inserts a value and calls `placed` with its position. Returns `true` if the open chunk had
     /// no slots.
     #[inline(always)]
-    pub(super) fn insert(&mut self, deadline: u64, value: V, placed: impl FnOnce(&V, u32)) -> bool {
+    pub(super) fn insert(
+        &mut self,
+        (deadline, value): Entry<V>,
+        discarded: &mut Discarded<V>,
+        placed: impl FnOnce(&V, u32),
+    ) -> bool {
         loop {
             let (vacant, len) = (self.open.vacant, self.open.slots.len());
             if let Some(slot) = self.open.slots.get_mut(vacant as usize) {
@@ -174,7 +187,7 @@ impl<V> Slots<V> {
                 }
                 return len == 0;
             }
-            self.grow();
+            self.grow(discarded);
         }
     }
 
@@ -182,10 +195,14 @@ impl<V> Slots<V> {
     /// the first position if that is free, so that positions do not grow with each use of a bucket.
     #[cold]
     #[inline(never)]
-    fn grow(&mut self) {
+    fn grow(&mut self, discarded: &mut Discarded<V>) {
         let capacity = self.open.slots.capacity();
         if self.is_short() && capacity < CHUNK {
-            self.open.slots.reserve_exact(capacity.max(MIN_CAPACITY).min(CHUNK - capacity));
+            // The former array is not freed here, as `reserve` would do.
+            let longer = Vec::with_capacity((2 * capacity).clamp(MIN_CAPACITY, CHUNK));
+            let mut former = mem::replace(&mut self.open.slots, longer);
+            self.open.slots.append(&mut former);
+            discarded.push_slots(former);
             return self.open.set_upkeep();
         }
         let open = self.open_number();
@@ -194,19 +211,17 @@ impl<V> Slots<V> {
             None if open > 0 => 0,
             None => 1,
         };
-        self.open_chunk(number);
+        self.open_chunk(number, discarded);
     }
 
-    /// Makes a chunk the open one, and allocates it if it is a gap.
-    fn open_chunk(&mut self, number: usize) {
+    /// Makes another chunk the open one, and allocates it if it is a gap.
+    fn open_chunk(&mut self, number: usize, discarded: &mut Discarded<V>) {
         let former = self.open_number();
-        if number != former {
-            self.open.set_upkeep();
-            let others = self.others.get_or_insert_default();
-            let open = others.replace(number, Chunk::default());
-            others.replace(former, mem::replace(&mut self.open, open));
-            self.start = (number * CHUNK) as u32;
-        }
+        self.open.set_upkeep();
+        let others = self.others.get_or_insert_default();
+        let open = others.replace(number, Chunk::default(), discarded);
+        others.replace(former, mem::replace(&mut self.open, open), discarded);
+        self.start = (number * CHUNK) as u32;
         self.open.slots.reserve_exact(CHUNK - self.open.slots.len());
         if self.is_short() {
             self.open.set_upkeep();
@@ -216,38 +231,34 @@ impl<V> Slots<V> {
         }
     }
 
-    /// Takes out the chunk that has a position, which leaves a gap.
-    pub(super) fn take_chunk(&mut self, position: usize, discarded: &mut Discarded<V>) -> Vec<Slot<V>> {
-        let number = position / CHUNK;
+    /// Takes out a chunk, which leaves a gap.
+    pub(super) fn take_chunk(&mut self, number: usize, discarded: &mut Discarded<V>) -> Vec<Slot<V>> {
         if number == self.open_number() {
             return mem::take(&mut self.open).slots;
         }
         let Some(others) = &mut self.others else { return Vec::new() };
-        let chunk = others.replace(number, Chunk::default());
-        self.trim(discarded);
-        chunk.slots
-    }
-
-    /// Takes out a chunk, the open one last.
-    pub(super) fn pop_chunk(&mut self, discarded: &mut Discarded<V>) -> Vec<Slot<V>> {
-        self.take_chunk(self.last_number() * CHUNK, discarded)
-    }
-
-    /// Returns the number of the last chunk that is not open. If there is none, returns that of the
-    /// open one.
-    fn last_number(&self) -> usize {
-        self.others.as_ref().map_or(self.open_number(), |others| others.last_number())
-    }
-
-    /// Shortens the table, and discards it if the open chunk is the only one.
-    fn trim(&mut self, discarded: &mut Discarded<V>) {
-        let number = self.open_number();
-        let Some(others) = &mut self.others else { return };
-        others.trim(number + 1, discarded);
+        let chunk = others.replace(number, Chunk::default(), discarded);
         if others.is_empty() {
             discarded.push_table(self.others.take());
             self.open.set_upkeep();
         }
+        self.trim(discarded);
+        chunk.slots
+    }
+
+    /// Keeps the memory of a chunk without values if there is no other and it is small.
+    pub(super) fn put_back(&mut self, memory: Vec<Slot<V>>, discarded: &mut Discarded<V>) {
+        if self.is_empty() && self.open.is_gap() && memory.capacity() <= MIN_CAPACITY {
+            self.open.slots = memory;
+        } else {
+            discarded.push_slots(memory);
+        }
+    }
+
+    /// Shortens the table by some gaps at its end.
+    fn trim(&mut self, discarded: &mut Discarded<V>) {
+        let number = self.open_number();
+        self.others.iter_mut().for_each(|others| others.trim(number + 1, discarded));
     }
 
     /// Restores the bound on the memory after a removal at `position`. Calls `moved` with each
@@ -259,16 +270,18 @@ impl<V> Slots<V> {
         let mut slots = if number == open && self.is_short() {
             self.shorten(len)
         } else if number != open && len > 0 && !self.open.is_sparse() {
-            return self.open_chunk(number);
+            return self.open_chunk(number, discarded);
         } else {
             if number == open {
-                self.open_chunk(self.last_number());
+                let last = self.others.as_ref().and_then(|others| others.last_number());
+                let Some(last) = last else { return self.trim(discarded) };
+                self.open_chunk(last, discarded);
             }
-            self.take_chunk(position, discarded)
+            self.take_chunk(number, discarded)
         };
         for (deadline, value) in slots.drain(..) {
             if let Some(value) = value {
-                self.insert(deadline, value, &mut moved);
+                self.insert((deadline, value), discarded, &mut moved);
             }
         }
         discarded.push_slots(slots);
@@ -277,13 +290,7 @@ impl<V> Slots<V> {
     /// Exchanges the only chunk, which has `len` values, for a shorter one without values, unless
     /// it is small. Returns the slots of the former one.
     fn shorten(&mut self, len: usize) -> Vec<Slot<V>> {
-        if self.open.slots.capacity() <= MIN_CAPACITY {
-            if len == 0 {
-                self.clear();
-            }
-            return Vec::new();
-        }
-        if 2 * len * size_of::<Slot<V>>() > MAX_REPLACEMENT {
+        if self.open.slots.capacity() <= MIN_CAPACITY || 2 * len * size_of::<Slot<V>>() > MAX_REPLACEMENT {
             return Vec::new();
         }
         let slots = mem::take(&mut self.open).slots;
@@ -338,23 +345,4 @@ impl<V> Default for Slots<V> {
 }
 
 #[cfg(test)]
-impl<V> Slots<V> {
-    /// Asserts the invariants of the table, and that each vacant slot is in the list of its chunk.
-    pub(super) fn check(&self) {
-        self.others.iter().for_each(|others| others.check(self.open_number()));
-        for chunk in self.iter_chunks() {
-            let (mut vacancies, mut vacant) = (0, chunk.vacant);
-            while let Some(slot) = chunk.slots.get(vacant as usize) {
-                assert!(slot.1.is_none() && vacancies < CHUNK, "the list leads to a value, or in a circle");
-                vacancies += 1;
-                vacant = slot.0 as u32;
-            }
-            let all = chunk.slots.len() - chunk.len as usize;
-            assert!(vacant == END && [0, all].contains(&vacancies), "the list has all vacant slots, or none");
-        }
-    }
-
-    pub(super) fn capacity(&self) -> usize {
-        self.iter_chunks().map(|chunk| chunk.slots.capacity()).sum()
-    }
-}
+mod tests;

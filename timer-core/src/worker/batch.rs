@@ -9,7 +9,7 @@ use crate::deadline::Nanos;
 use crate::engine::{Engine, QueuedTask, run, run_abandoned};
 use crate::entry::Timeout;
 use crate::entry::state::{Due, Runs};
-use crate::shard::Slot;
+use crate::shard::{Shard, Slot};
 use crate::sync::Arc;
 use crate::timer_context::TimerContext;
 use timer_executor::{Task, TaskExecutor, panics};
@@ -44,7 +44,7 @@ impl Batch {
     /// of timeouts that ran or were handed over.
     #[inline]
     pub(super) fn dispatch(&mut self, engine: &Engine, visit: &mut Visit, until: Nanos) -> usize {
-        let (slots, begin) = (&mut visit.slots, visit.decided);
+        let (slots, begin, shard) = (&mut visit.slots, visit.decided, visit.shard);
         if slots.is_empty() {
             return 0;
         }
@@ -61,6 +61,7 @@ impl Batch {
                 now = if won == 0 { context.now() } else { self.finish(engine, now) };
                 expired += won;
                 read_at = index;
+                self.relink(shard, engine);
                 if now > until {
                     visit.decided = index;
                     break;
@@ -69,7 +70,7 @@ impl Batch {
             if let Some(slot) = slots.get(index + PREFETCHED) {
                 prefetch(slot);
             }
-            let Some(timeout) = slots.get_mut(index).and_then(|slot| slot.1.take()) else { continue };
+            let Some(timeout) = slots.take_value(index) else { continue };
             if context.is_stopped() {
                 engine.leave_unclaimed(timeout);
                 continue;
@@ -88,14 +89,16 @@ impl Batch {
             visit.decided = 0;
         }
         context.counters.in_flight.run_inline(false);
-        if !self.moved_later.is_empty() {
-            visit.shard.give_back(&mut self.moved_later);
-            self.moved_later.drain(..).for_each(|(_, timeout)| engine.leave_unclaimed(timeout));
-            if self.moved_later.capacity() > 4 * HANDOVER {
-                self.moved_later = Vec::new();
-            }
-        }
+        self.relink(shard, engine);
         expired
+    }
+
+    /// Gives the entries that were moved to a later deadline back to their shard.
+    fn relink(&mut self, shard: &Shard, engine: &Engine) {
+        if !self.moved_later.is_empty() {
+            shard.give_back(&mut self.moved_later);
+            self.moved_later.drain(..).for_each(|(_, timeout)| engine.leave_unclaimed(timeout));
+        }
     }
 
     /// Runs the task of an entry on this thread, or wakes that of a future, if the entry is due.
@@ -128,7 +131,7 @@ impl Batch {
     }
 
     /// Ends a batch that began at `began`. Hands it over if there is an executor, and records the
-    /// lags. Returns the present.
+    /// lags. Returns the current time.
     fn finish(&mut self, engine: &Engine, began: Nanos) -> Nanos {
         let (ran, queued) = (self.ran.len(), self.queued.len());
         if ran + queued == 0 {

@@ -26,6 +26,10 @@ const MIN_ALLOCATIONS: usize = 4;
 /// is free by then.
 const ENTRIES_PER_ALLOCATION: usize = 8_192;
 
+/// The number of decided entries after which a visit begins with a sweep. To join and sort fewer
+/// pieces takes less than 0.1 ms.
+const MANY_ENTRIES: usize = 512;
+
 /// The most allocations in a sweep. They take 16 to 18 us if there is no deferred work.
 const MAX_ALLOCATIONS: usize = 512;
 
@@ -42,6 +46,14 @@ impl Sweeper {
     /// Counts decided entries, whose memory may be free.
     pub(super) fn count(&mut self, decided: usize) {
         self.decided += decided;
+    }
+
+    /// Sweeps the allocator before the first step of a visit, if that may be worth the time. A lone
+    /// timeout is not worth it.
+    pub(super) fn sweep_if_many(&mut self) {
+        if self.decided >= MANY_ENTRIES {
+            self.sweep();
+        }
     }
 
     /// Sweeps the allocator. Called with no lock held.

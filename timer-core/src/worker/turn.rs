@@ -92,6 +92,7 @@ impl Dispatcher {
         context.counters.turns.add(1);
         let tick = context.resolution.tick_at(now);
         let mut first = u64::MAX;
+        self.batch.sweeper.sweep_if_many();
         for visit in self.visits.iter_mut().filter(|visit| !visit.is_open) {
             let next = visit.shard.next();
             if next > tick {

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::shard::{Shard, Slots, VisitOutcome, VisitStep};
 use crate::timer_context::TimerContext;
 
-/// The duration of holds without a pause after which the worker offers the lock of a shard, 100 us.
+/// The time after which the worker offers the lock of a shard again, 100 us.
 const OFFER_PERIOD: Nanos = 100_000;
 
 /// The largest number of consecutive steps of a visit that only serve requests, because the wheel
@@ -48,11 +48,10 @@ impl Visit {
     /// Goes on for about as long as `share`, and closes the visit if it has ended. Returns the
     /// number of timeouts that ran or were handed over.
     pub(super) fn go_on(&mut self, batch: &mut Batch, engine: &Engine, share: Nanos) -> usize {
-        let mut paused = engine.context.now();
-        let until = paused.saturating_add(share);
+        let mut offered = engine.context.now();
+        let until = offered.saturating_add(share);
         let mut expired = 0;
         loop {
-            let had_entries = !self.slots.is_empty();
             expired += batch.dispatch(engine, self, until);
             self.is_open = !self.slots.is_empty() || !self.is_last();
             if !self.is_open || !self.slots.is_empty() {
@@ -62,8 +61,9 @@ impl Visit {
             if now > until {
                 return expired;
             }
-            if must_offer(&mut paused, had_entries, now) {
+            if now.saturating_sub(offered) >= OFFER_PERIOD {
                 self.shard.offer_lock();
+                offered = now;
             }
             self.step(batch, &engine.context);
         }
@@ -83,30 +83,5 @@ impl Visit {
         }
         self.outcome = self.shard.visit(VisitStep::Next, self.tick, &mut self.slots, context);
         self.request_steps = if self.outcome == VisitOutcome::Requests { self.request_steps + 1 } else { 0 };
-    }
-}
-
-/// Returns `true` if the holds since `paused` have followed each other too closely for a caller to
-/// wake up in between. Entries that are decided after a hold are a pause.
-fn must_offer(paused: &mut Nanos, had_entries: bool, now: Nanos) -> bool {
-    let must_offer = !had_entries && now.saturating_sub(*paused) >= OFFER_PERIOD;
-    if must_offer || had_entries {
-        *paused = now;
-    }
-    must_offer
-}
-
-#[cfg(all(test, not(timer_loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_lock_is_offered_after_holds_without_a_pause() {
-        let mut paused = 0;
-        let mut at = |had_entries, now| must_offer(&mut paused, had_entries, now);
-        assert!(!at(false, OFFER_PERIOD - 1) && at(false, OFFER_PERIOD) && !at(false, OFFER_PERIOD + 1));
-        assert!(at(false, 2 * OFFER_PERIOD));
-        // Entries are a pause.
-        assert!(!at(true, 4 * OFFER_PERIOD) && !at(false, 5 * OFFER_PERIOD - 1) && at(false, 5 * OFFER_PERIOD));
     }
 }

@@ -33,7 +33,7 @@ impl<V> Bucket<V> {
             Some(min) => assert!(self.earliest <= min),
             None => assert!(self.earliest == u64::MAX && self.slots.is_empty()),
         }
-        assert_eq!(self.slots.values(), self.entries().count());
+        assert_eq!((self.slots.values(), self.len as usize), (self.entries().count(), self.slots.values()));
         assert!(
             self.capacity() <= 4 * self.slots.values() + 2 * CHUNK,
             "{} for {}",
@@ -43,10 +43,16 @@ impl<V> Bucket<V> {
     }
 }
 
+fn push(bucket: &mut Bucket<u32>, deadline: u64, value: u32, tracker: &mut impl Tracker<u32>) -> Discarded<u32> {
+    let mut discarded = Discarded::new();
+    bucket.push(3, (deadline, value), tracker, &mut discarded);
+    discarded
+}
+
 fn filled(deadlines: impl IntoIterator<Item = u64>) -> (Bucket<u32>, Tracked) {
     let (mut bucket, mut tracker) = (Bucket::new(), Tracked::default());
     for (value, deadline) in (0..).zip(deadlines) {
-        bucket.push(3, deadline, value, |value, location| tracker.moved(value, location));
+        push(&mut bucket, deadline, value, &mut tracker);
         bucket.check();
     }
     (bucket, tracker)
@@ -66,7 +72,7 @@ fn a_removal_moves_no_other_value() {
     assert_eq!((tracker.location(1), tracker.location(3)), (Location::new(3, 1), Location::new(3, 3)));
     assert_eq!((bucket.slots.values(), bucket.slots.value(2)), (2, None));
     for (value, position) in [(4, 2), (5, 0), (6, 4)] {
-        bucket.push(3, 50, value, |value, location| tracker.moved(value, location));
+        push(&mut bucket, 50, value, &mut tracker);
         bucket.check();
         assert_eq!(tracker.location(value), Location::new(3, position), "the latest vacant slot is filled first");
     }
@@ -97,7 +103,7 @@ fn a_sparse_bucket_is_compacted() {
             assert_eq!((deadline, tracker.location(*value)), (u64::from(*value), Location::new(3, position)));
         }
         for value in 500..600 {
-            bucket.push(3, 0, value, |value, location| tracker.moved(value, location));
+            push(&mut bucket, 0, value, &mut tracker);
             bucket.check();
         }
     }
@@ -158,7 +164,7 @@ fn a_removal_moves_few_values_of_a_long_bucket() {
     let mut random = fastrand::Rng::with_seed(4);
     let mut values: Vec<u32> = (0..100 * CHUNK as u32).collect();
     for value in &values {
-        bucket.push(3, 7, *value, |value, location| tracker.moved(value, location));
+        push(&mut bucket, 7, *value, &mut tracker);
     }
     assert_eq!((tracker.moved, bucket.capacity()), (values.len(), values.len()), "no insertion moves others");
     tracker.moved = 0;
@@ -170,8 +176,8 @@ fn a_removal_moves_few_values_of_a_long_bucket() {
         let (before, location) = (tracker.moved, tracker.locations.location(*value));
         let (removed, memory) = bucket.take_out(location.position, &mut tracker).unwrap();
         assert_eq!(removed, *value);
-        assert!(table_room(&bucket) + memory.table_room() == table, "no removal frees a table, or enlarges it");
-        discarded += memory.room().0;
+        assert!(table_room(&bucket) + memory.room().0 == table, "no removal frees a table, or enlarges it");
+        discarded += memory.room().1;
         bucket.check();
         most = most.max(tracker.moved - before);
     }
@@ -197,7 +203,7 @@ fn a_queue_of_many_values_moves_none() {
     let standing = 4 * CHUNK as u32;
     let (mut bucket, mut tracker) = (Bucket::new(), Counting::default());
     for value in 0..100 * CHUNK as u32 {
-        bucket.push(3, 7, value, |value, location| tracker.moved(value, location));
+        push(&mut bucket, 7, value, &mut tracker);
         if let Some(oldest) = value.checked_sub(standing) {
             let location = tracker.locations.location(oldest);
             assert!(bucket.take_out(location.position, &mut tracker).is_some_and(|(value, _)| value == oldest));
@@ -205,6 +211,36 @@ fn a_queue_of_many_values_moves_none() {
     }
     assert_eq!(tracker.moved, 100 * CHUNK, "each value was placed once");
     assert!(bucket.capacity() <= 6 * CHUNK);
+    assert!(bucket.slots.len() <= 8 * CHUNK, "{} positions", bucket.slots.len());
+}
+
+#[test]
+fn a_growing_bucket_gives_up_its_former_arrays() {
+    let (mut bucket, mut tracker) = filled([]);
+    let mut given_up = 0;
+    for value in 0..CHUNK as u32 {
+        let before = bucket.capacity();
+        let discarded = push(&mut bucket, 1, value, &mut tracker).room().1;
+        // An array for four values may be freed.
+        assert_eq!(discarded, if bucket.capacity() > before && before > MIN_CAPACITY { before } else { 0 });
+        given_up += discarded;
+    }
+    assert_eq!(given_up, CHUNK - 2 * MIN_CAPACITY);
+}
+
+/// A chunk at the front is open, and all others but the last one are given up before it.
+#[test]
+fn a_removal_gives_up_few_pieces_of_the_table() {
+    const VALUES: u32 = 20 * 64 * CHUNK as u32;
+    let (mut bucket, mut tracker) = (Bucket::new(), Tracked::default());
+    (0..VALUES).for_each(|value| drop(push(&mut bucket, 1, value, &mut tracker)));
+    let mut most = 0;
+    for value in (0..CHUNK as u32 - 3).chain(2 * CHUNK as u32..VALUES) {
+        let (removed, discarded) = bucket.take_out(tracker.location(value).position, &mut tracker).unwrap();
+        assert_eq!(removed, value);
+        most = most.max(discarded.room().0);
+    }
+    assert!((64..=2 * 64).contains(&most), "{most} chunks at once");
 }
 
 #[test]
@@ -212,7 +248,7 @@ fn growing_moves_no_full_chunk() {
     let (mut bucket, mut tracker) = filled(0..CHUNK as u64);
     let first: *const u32 = bucket.slots.value(0).unwrap().1;
     for value in CHUNK as u32..20 * CHUNK as u32 {
-        bucket.push(3, 1, value, |value, location| tracker.moved(value, location));
+        push(&mut bucket, 1, value, &mut tracker);
     }
     assert!(std::ptr::eq(first, bucket.slots.value(0).unwrap().1));
     assert_eq!(bucket.capacity(), 20 * CHUNK);
@@ -226,7 +262,7 @@ fn a_bucket_that_is_used_again_and_again_has_few_positions() {
     for _ in 0..50 {
         while bucket.slots.values() < CHUNK + STANDING as usize {
             let value = values.next().unwrap();
-            bucket.push(3, 1, value, |value, location| tracker.moved(value, location));
+            push(&mut bucket, 1, value, &mut tracker);
         }
         while bucket.slots.values() > STANDING as usize {
             let oldest = bucket.entries().map(|(_, _, value)| *value).min().unwrap();

@@ -6,49 +6,47 @@ use super::*;
 
 impl Check for RawHierarchical<u32, Tracked> {
     fn check(&self) {
-        let (mut len, mut forwards, mut cascading) = (self.overdue.slots.values(), 0, 0);
+        let (mut len, tracker) = (0, &self.base.tracker);
+        let mut cascading = 0;
         for (at, level) in self.levels.iter().enumerate() {
             let occupied = level.as_ref().map_or(0, |level| level.occupied);
             assert_eq!(self.occupied >> at & 1 == 1, occupied != 0, "the mark of level {at}");
             let Some(level) = level else { continue };
             for (index, bucket) in level.buckets.iter().enumerate() {
-                assert_eq!(occupied >> index & 1 == 1, !bucket.slots.is_empty(), "the mark of {at}/{index}");
-                bucket.check();
-                for (position, deadline, value) in bucket.entries() {
-                    assert_eq!(locate(self.now, deadline), (at, index));
-                    let location = self.find(self.tracker.location(*value));
-                    assert_eq!(location, Location::new(id(at, index), position));
+                let is_cascading = self.cascade_of(id(at, index)).is_some();
+                let is_marked = occupied >> index & 1 == 1;
+                assert_eq!(is_marked, !bucket.slots.is_empty() && !is_cascading, "the mark of {at}/{index}");
+                if is_cascading {
+                    bucket.slots.check();
+                    assert!(bucket.slots.values() > 0);
+                    cascading |= 1 << at;
+                } else {
+                    bucket.check();
                 }
-                len += bucket.slots.values();
+                let (start, end) = span(self.base.now, at, index);
+                for (position, deadline, value) in bucket.entries() {
+                    assert!(start <= deadline && deadline <= end);
+                    assert!(is_cascading || locate(self.base.now, deadline) == (at, index));
+                    assert_eq!(tracker.location(*value), Location::new(id(at, index), position));
+                    len += 1;
+                }
             }
-            let is_open = self.cascades.open >> at & 1 == 1;
-            let (slots, values) = level.cascade.check();
-            assert!(is_open || slots == 0);
-            for (position, deadline, value) in values {
-                let (start, end) = span(self.now, at, self.current(at) as usize % BUCKETS);
-                assert!(start <= deadline && deadline <= end);
-                assert_eq!(self.find(self.tracker.location(value)), Location::new(self.current(at), position));
-                cascading |= 1 << at;
-                len += 1;
-            }
-            forwards += slots;
         }
-        assert_eq!(self.cascades.slots, forwards);
-        self.cascades.check(cascading);
-        self.overdue.check();
-        for (position, deadline, value) in self.overdue.entries() {
-            assert!(deadline <= self.now);
-            assert_eq!(self.find(self.tracker.location(*value)), Location::new(OVERDUE, position));
+        assert_eq!(self.cascades.all(), cascading);
+        assert_eq!(self.cascades.scanning & self.cascades.resting, 0);
+        self.base.overdue.check();
+        for (position, deadline, value) in self.base.overdue.entries() {
+            assert!(deadline <= self.base.now);
+            assert_eq!(tracker.location(*value), Location::new(OVERDUE, position));
+            len += 1;
         }
-        assert_eq!(self.len, len);
-        assert_eq!(self.tracker.len(), len);
+        assert_eq!((self.base.len, tracker.len()), (len, len));
     }
 
     fn room(&self) -> (usize, usize) {
-        let levels: Vec<_> = self.levels.iter().flatten().collect();
-        let buckets: usize = levels.iter().flat_map(|level| &level.buckets).map(Bucket::capacity).sum();
-        let cascades: usize = levels.iter().map(|level| level.cascade.capacity()).sum();
-        (buckets + cascades + self.overdue.capacity(), levels.len())
+        let levels = self.levels.iter().flatten();
+        let buckets: usize = levels.clone().flat_map(|level| &level.buckets).map(Bucket::capacity).sum();
+        (buckets + self.base.overdue.capacity(), levels.count())
     }
 }
 
@@ -181,25 +179,25 @@ fn a_step_of_a_cascade_is_short_and_leaves_most_values() {
         assert_eq!(due, expected);
         // At most one of the 64 buckets of the next finer level cascades.
         assert!(moved - before < 5000 / 8, "{} at once at {now}", moved - before);
-        assert!(now > 4096 || wheel.cascades.has_values());
+        assert!(now > 4096 || (wheel.cascades.all() != 0));
     }
-    assert!(wheel.len == 0 && moved < 2 * 5000);
+    assert!(wheel.base.len == 0 && moved < 2 * 5000);
 }
 
 #[test]
 fn a_value_that_a_cascade_has_not_read_is_not_forgotten() {
     let (mut wheel, deadlines) = crowd(100);
-    assert!(wheel.take_next(4096, &mut Slots::default()) && wheel.cascades.has_values());
+    assert!(wheel.take_next(4096, &mut Slots::default()) && wheel.cascades.all() != 0);
     for value in 0..99 {
-        let location = wheel.tracker.location(value);
+        let location = wheel.base.tracker.location(value);
         if wheel.remove(location, |at| *at == value).is_some() {
-            wheel.tracker.forget(value);
+            wheel.base.tracker.forget(value);
         }
     }
     wheel.insert(10_000, 100);
-    let location = wheel.tracker.location(100);
+    let location = wheel.base.tracker.location(100);
     assert_eq!(wheel.remove(location, |at| *at == 100), Some(100));
-    wheel.tracker.forget(100);
+    wheel.base.tracker.forget(100);
     assert_eq!(advance(&mut wheel, deadlines[99]), [99]);
 }
 
@@ -214,7 +212,7 @@ fn values_that_are_removed_during_a_cascade_leave_no_bound() {
             out.drain(|_| ());
         }
         for value in 0..many {
-            let location = wheel.tracker.location(value);
+            let location = wheel.base.tracker.location(value);
             let _ = wheel.remove(location, |at| *at == value);
         }
         assert_eq!(wheel.earliest(), None, "after {steps}");
@@ -224,74 +222,23 @@ fn values_that_are_removed_during_a_cascade_leave_no_bound() {
 }
 
 #[test]
-fn the_last_values_of_a_cascade_are_found_at_their_locations() {
+fn a_cascade_gives_up_memory_with_its_values() {
     for before in [4096, 4100, 5000] {
         let (mut wheel, deadlines) = crowd(1000);
         advance(&mut wheel, before);
         let (removed, left): (Vec<u32>, Vec<u32>) =
             (0..).take(1000).filter(|value| deadlines[*value as usize] > before).partition(|value| *value > 30);
         for value in removed {
-            let location = wheel.tracker.location(value);
+            let location = wheel.base.tracker.location(value);
             assert_eq!(wheel.remove(location, |at| *at == value), Some(value));
-            wheel.tracker.forget(value);
+            wheel.base.tracker.forget(value);
             wheel.check();
         }
         assert!(wheel.room().0 < 64 * 4 * 3 + 100, "{:?}", wheel.room());
         advance(&mut wheel, before + 1);
         for value in left.into_iter().filter(|value| deadlines[*value as usize] > before + 1) {
-            let location = wheel.tracker.location(value);
+            let location = wheel.base.tracker.location(value);
             assert_eq!(wheel.get(location), Some((deadlines[value as usize], &value)));
         }
     }
-}
-
-/// A crowd of which each value has run, but whose links are still there.
-fn crowd_that_has_run() -> RawHierarchical<u32, Tracked> {
-    let (mut wheel, deadlines) = crowd(5000);
-    let mut out = Slots::default();
-    for now in (4096..8192).filter(|now| deadlines.contains(now)) {
-        while wheel.len > 0 && wheel.earliest().is_some_and(|earliest| earliest <= now) {
-            wheel.take_next(now, &mut out);
-            out.drain(|slots| slots.iter().filter_map(|slot| slot.1).for_each(|value| wheel.tracker.forget(value)));
-        }
-    }
-    drop(wheel.take_discarded());
-    assert!(wheel.len == 0 && wheel.cascades.slots >= 5000);
-    wheel
-}
-
-#[test]
-fn a_fast_forward_drops_a_chunk_of_many_links() {
-    let mut wheel = crowd_that_has_run();
-    let (before, mut calls) = (wheel.now, 0);
-    while wheel.cascades.slots > CHUNK {
-        wheel.fast_forward(20_000);
-        assert!(wheel.take_discarded().room().0 <= CHUNK && wheel.now == before);
-        wheel.check();
-        calls += 1;
-    }
-    assert!(calls >= 5000 / CHUNK - 1, "{calls}");
-    wheel.fast_forward(20_000);
-    assert_eq!((wheel.now, wheel.cascades.slots), (20_000, 0));
-}
-
-#[test]
-fn a_clock_that_upkeep_holds_back_makes_no_value_early_or_late() {
-    let mut wheel = crowd_that_has_run();
-    // Between the clock and the present, at the present and after it.
-    let deadlines = [wheel.now + 1, 9_000, 20_000, 20_001, 1 << 40];
-    for (value, deadline) in (0..).zip(deadlines) {
-        if wheel.len == 0 {
-            wheel.fast_forward(20_000);
-        }
-        wheel.insert(deadline, value);
-        wheel.check();
-    }
-    assert_eq!(wheel.earliest(), Some(deadlines[0]));
-    let location = wheel.tracker.location(1);
-    assert_eq!(wheel.remove(location, |at| *at == 1), Some(1));
-    wheel.tracker.forget(1);
-    assert_eq!(advance(&mut wheel, 20_000), [0, 2]);
-    assert_eq!(advance(&mut wheel, 20_001), [3]);
-    assert_eq!((wheel.now, wheel.earliest()), (20_001, Some(1 << 40)));
 }

@@ -2,7 +2,6 @@
 
 use super::{CHUNK, Entry, MIN_UPKEEP, Slot};
 use std::mem;
-use std::ops::Range;
 
 /// A chunk with at most this many values has room for those of a sparse one.
 const MAX_FILLED: usize = CHUNK - CHUNK / 4;
@@ -16,10 +15,10 @@ pub(in crate::wheel) struct Chunk<V> {
     /// The slot that became vacant last, or [`END`]. Each vacant slot has the next one in place of
     /// a deadline.
     pub(super) vacant: u32,
-    /// The number of values. In a cascade it includes the links to values.
+    /// The number of values.
     pub(in crate::wheel) len: u32,
     /// A removal that leaves fewer values than this is followed by upkeep.
-    pub(in crate::wheel) upkeep_below: u32,
+    pub(super) upkeep_below: u32,
 }
 
 impl<V> Chunk<V> {
@@ -35,37 +34,43 @@ impl<V> Chunk<V> {
     }
 
     /// Removes the value at `position`, whose slot must have one. Does not read a value that needs
-    /// no drop. Returns `true` if upkeep is needed.
+    /// no drop.
     #[inline]
-    pub(in crate::wheel) fn vacate(&mut self, position: usize) -> bool {
+    pub(in crate::wheel) fn vacate(&mut self, position: usize) {
         self.slots[position] = (u64::from(self.vacant), None);
         (self.vacant, self.len) = (position as u32, self.len - 1);
-        self.len < self.upkeep_below
     }
 
-    /// Removes the values of a range that are due by `now`, and calls `due` with each. Returns the
+    /// Removes the values whose deadlines are `chosen`, and calls `each` with them. Returns the
     /// earliest deadline of the others, which is `u64::MAX` if there are none.
     #[inline]
-    pub(in crate::wheel) fn take_due(&mut self, range: Range<usize>, now: u64, mut due: impl FnMut(Entry<V>)) -> u64 {
-        let (mut from, mut earliest) = (range.start, u64::MAX);
-        let mut is_due = |(deadline, value): &Slot<V>| {
-            // No branch, because vacant slots are at random places. At the last tick, they count as
-            // due, and the removal skips them.
+    pub(in crate::wheel) fn extract(&mut self, chosen: impl Fn(u64) -> bool, mut each: impl FnMut(Entry<V>)) -> u64 {
+        let (mut from, mut earliest) = (0, u64::MAX);
+        let mut is_chosen = |(deadline, value): &Slot<V>| {
+            // No branch, because vacant slots are at random places. They may be chosen, and the
+            // removal skips them.
             let deadline = if value.is_some() { *deadline } else { u64::MAX };
-            if deadline > now {
-                earliest = earliest.min(deadline);
-            }
-            deadline <= now
+            let is_chosen = chosen(deadline);
+            earliest = earliest.min(if is_chosen { u64::MAX } else { deadline });
+            is_chosen
         };
-        while let Some(passed) = self.slots.get(from..range.end).and_then(|slots| slots.iter().position(&mut is_due)) {
-            self.remove(from + passed, |_| true).into_iter().for_each(&mut due);
+        while let Some(passed) = self.slots.get(from..).and_then(|slots| slots.iter().position(&mut is_chosen)) {
+            if let Some(entry) = self.remove(from + passed, |_| true) {
+                each(entry);
+            }
             from += passed + 1;
         }
         earliest
     }
 
+    /// Returns `true` if a removal should be followed by upkeep.
+    #[inline]
+    pub(in crate::wheel) fn needs_upkeep(&self) -> bool {
+        self.len < self.upkeep_below
+    }
+
     /// Returns `true` if fewer than a quarter of the slots have values.
-    pub(in crate::wheel) fn is_sparse(&self) -> bool {
+    pub(super) fn is_sparse(&self) -> bool {
         4 * (self.len as usize) < self.slots.capacity()
     }
 

@@ -1,20 +1,21 @@
 //! The table of the chunks of a long bucket.
 //!
-//! It is an array in chunks itself, so that it grows without copies, and gives up its memory in
-//! pieces. A piece of 64 KiB would make glibc join all free small pieces when it is freed.
+//! It is an array in pieces, so that it grows without copies and gives up its memory a piece at a
+//! time.
 
 use super::{CHUNK, Chunk, Slot};
-use crate::wheel::chunks::Chunks;
 use crate::wheel::discarded::{Discarded, Memory};
 use std::mem;
 
-/// The number of chunks that are searched for room at a time.
-const SEARCHED: usize = 64;
+/// The number of chunks in a piece, which takes 2.5 KiB, and the number of chunks that are searched
+/// at a time.
+pub(super) const PIECE: usize = 64;
 
 /// The chunks of a bucket by number. The open chunk is not among them. It has an entry that is a
 /// gap, so that a chunk can be exchanged for it without an allocation.
 pub(in crate::wheel) struct Table<V> {
-    chunks: Chunks<Chunk<V>>,
+    /// All pieces but the last one are full.
+    pieces: Vec<Vec<Chunk<V>>>,
     /// The number of entries that are not gaps.
     used: usize,
     /// The entry at which the last search for room has ended.
@@ -24,25 +25,26 @@ pub(in crate::wheel) struct Table<V> {
 impl<V> Table<V> {
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.chunks.len()
+        self.pieces.last().map_or(0, |last| (self.pieces.len() - 1) * PIECE + last.len())
     }
 
     #[inline]
     pub(super) fn get(&self, number: usize) -> Option<&Chunk<V>> {
-        self.chunks.get(number)
+        self.pieces.get(number / PIECE)?.get(number % PIECE)
     }
 
-    #[inline]
+    // Out of line, as `slot`.
+    #[inline(never)]
     pub(super) fn get_mut(&mut self, number: usize) -> Option<&mut Chunk<V>> {
-        self.chunks.get_mut(number)
+        self.pieces.get_mut(number / PIECE)?.get_mut(number % PIECE)
     }
 
     pub(in crate::wheel) fn iter(&self) -> impl Iterator<Item = &Chunk<V>> {
-        self.chunks.iter()
+        self.pieces.iter().flatten()
     }
 
     pub(super) fn into_chunks(self) -> impl Iterator<Item = Chunk<V>> {
-        self.chunks.into_iter()
+        self.pieces.into_iter().flatten()
     }
 
     /// Returns `true` if all entries are gaps.
@@ -59,30 +61,44 @@ impl<V> Table<V> {
     /// Returns the position after the last slot.
     #[inline(never)]
     pub(super) fn end(&self) -> usize {
-        self.chunks.last().map_or(0, |last| (self.len() - 1) * CHUNK + last.slots.len())
+        let last = self.pieces.last().and_then(|last| last.last());
+        last.map_or(0, |last| (self.len() - 1) * CHUNK + last.slots.len())
     }
 
-    /// Returns the number of the last chunk. The table must not be empty.
-    pub(super) fn last_number(&self) -> usize {
+    /// Returns the number of the last chunk. Returns `None` if the last [`PIECE`] entries are gaps.
+    pub(super) fn last_number(&self) -> Option<usize> {
         let is_gap = |number: &usize| self.get(*number).is_none_or(Chunk::is_gap);
-        (0..self.len()).rev().find(|number| !is_gap(number)).unwrap_or(0)
+        (0..self.len()).rev().take(PIECE).find(|number| !is_gap(number))
     }
 
     /// Exchanges the chunk with this number. A gap stands for no chunk.
-    pub(super) fn replace(&mut self, number: usize, chunk: Chunk<V>) -> Chunk<V> {
+    pub(super) fn replace(&mut self, number: usize, chunk: Chunk<V>, discarded: &mut Discarded<V>) -> Chunk<V> {
         while self.len() <= number {
-            self.chunks.push(Chunk::default());
+            if self.len() % PIECE == 0 {
+                self.add_piece(discarded);
+            }
+            self.pieces.last_mut().into_iter().for_each(|last| last.push(Chunk::default()));
         }
         self.used += usize::from(!chunk.is_gap());
-        let former = self.chunks.get_mut(number).map(|entry| mem::replace(entry, chunk)).unwrap_or_default();
+        let former = self.get_mut(number).map(|entry| mem::replace(entry, chunk)).unwrap_or_default();
         self.used -= usize::from(!former.is_gap());
         former
     }
 
+    fn add_piece(&mut self, discarded: &mut Discarded<V>) {
+        let full = self.pieces.len();
+        if full == self.pieces.capacity() {
+            let mut former = mem::replace(&mut self.pieces, Vec::with_capacity(2 * full + 1));
+            self.pieces.append(&mut former);
+            discarded.push(Memory::Pieces(former));
+        }
+        self.pieces.push(Vec::with_capacity(PIECE));
+    }
+
     /// Returns the number of a gap or of a chunk with much room, but not `open`. Searches at most
-    /// [`SEARCHED`] entries. The next search continues after them.
+    /// [`PIECE`] entries. The next search continues after them.
     pub(super) fn find_room(&mut self, open: usize) -> Option<usize> {
-        for _ in 0..self.len().min(SEARCHED) {
+        for _ in 0..self.len().min(PIECE) {
             self.cursor = if self.cursor < self.len() - 1 { self.cursor + 1 } else { 0 };
             let has_room = |chunk: &Chunk<V>| chunk.is_gap() || chunk.has_much_room();
             if self.cursor != open && self.get(self.cursor).is_some_and(has_room) {
@@ -92,16 +108,22 @@ impl<V> Table<V> {
         None
     }
 
-    /// Removes gaps at the end, but none of the first `len` entries.
+    /// Removes at most [`PIECE`] gaps at the end, but none of the first `len` entries.
     pub(super) fn trim(&mut self, len: usize, discarded: &mut Discarded<V>) {
-        while self.len() > len && self.chunks.last().is_some_and(Chunk::is_gap) {
-            self.chunks.pop(|memory| discarded.push(Memory::Chunks(memory)));
+        for _ in 0..PIECE {
+            let is_longer = self.len() > len;
+            let ends_with_gap = |piece: &&mut Vec<Chunk<V>>| is_longer && piece.last().is_some_and(Chunk::is_gap);
+            let Some(piece) = self.pieces.last_mut().filter(ends_with_gap) else { return };
+            piece.pop();
+            if piece.is_empty() {
+                self.pieces.pop().into_iter().for_each(|piece| discarded.push(Memory::Piece(piece)));
+            }
         }
     }
 
     #[cfg(test)]
     pub(in crate::wheel) fn capacity(&self) -> usize {
-        self.chunks.capacity()
+        self.pieces.iter().map(Vec::capacity).sum()
     }
 
     /// Asserts that the entry of the open chunk is a gap, and that there are other chunks.
@@ -109,12 +131,11 @@ impl<V> Table<V> {
     pub(super) fn check(&self, open: usize) {
         assert!(self.get(open).is_some_and(Chunk::is_gap) && self.used > 0);
         assert!(self.used == self.iter().filter(|chunk| !chunk.is_gap()).count());
-        assert!(self.len() == open + 1 || !self.chunks.last().is_some_and(Chunk::is_gap));
     }
 }
 
 impl<V> Default for Table<V> {
     fn default() -> Self {
-        Table { chunks: Chunks::default(), used: 0, cursor: 0 }
+        Table { pieces: Vec::new(), used: 0, cursor: 0 }
     }
 }

@@ -110,14 +110,18 @@ fn a_long_search_ends_the_batch_of_a_task() {
 }
 
 #[test]
-fn decided_entries_are_counted_for_the_sweep() {
-    let engine = engine(None);
-    for _ in 0..3 {
-        assert!(engine.schedule(Closure(|_: &Timeout| {}), Deadline::down).is_ok());
+fn a_turn_after_many_entries_begins_with_a_sweep() {
+    for (count, left) in [(3, 3), (600, 0)] {
+        let engine = engine(None);
+        for _ in 0..count {
+            assert!(engine.schedule(Closure(|_: &Timeout| {}), Deadline::down).is_ok());
+        }
+        let mut dispatcher = Dispatcher::new(engine.clone());
+        dispatcher.turn_to_end(engine.context.now());
+        assert_eq!(dispatcher.batch.sweeper.decided(), count);
+        dispatcher.turn_to_end(engine.context.now());
+        assert_eq!(dispatcher.batch.sweeper.decided(), left);
     }
-    let mut dispatcher = Dispatcher::new(engine.clone());
-    dispatcher.turn_to_end(engine.context.now());
-    assert_eq!(dispatcher.batch.sweeper.decided(), 3);
 }
 
 #[test]
