@@ -35,21 +35,6 @@ fn a_keyed_call_is_repeated_with_its_id() {
 }
 
 #[test]
-fn a_timeout_has_a_limit_of_lateness_of_its_own() {
-    let store = MemoryStore::new();
-    let open = || DurableTimer::builder().topic(t(), ok).build_manual(store.clone()).unwrap();
-    let (timer, driver) = open();
-    timer.timeout_builder(t(), &"strict".to_owned()).after(SECOND).max_lateness(SECOND).schedule().unwrap();
-    timer.timeout_builder(t(), &"patient".to_owned()).after(SECOND).max_lateness(60 * SECOND).schedule().unwrap();
-    driver.crash();
-    drop(timer);
-    store.advance_clock(10 * SECOND);
-    let (timer, mut driver) = open();
-    assert_eq!(driver.run_due(), 1);
-    assert_eq!((timer.stats().expired, timer.counts().unwrap().pending), (1, 0), "D2");
-}
-
-#[test]
 fn a_periodic_timeout_begins_at_an_instant() {
     let store = MemoryStore::new();
     let (timer, mut driver) = DurableTimer::builder().topic(t(), ok).build_manual(store.clone()).unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use timer_durable::{
     CancelAnswer, CompleteError, Due, DurableTimer, DurableTimerBuilder, Error, Fault, IfPending, ManualDurableDriver,
-    MemoryStore, ResetAnswer, Retry, ScheduleAnswer, StoreError, Topic,
+    MemoryStore, Retry, ScheduleAnswer, StoreError, Topic,
 };
 
 use crate::t;
@@ -144,17 +144,6 @@ fn a_running_timeout_is_not_cancelled() {
 }
 
 #[test]
-fn a_reset_moves_a_timeout_both_ways() {
-    let (timer, mut driver, _log) = open(&MemoryStore::new());
-    timer.new_timeout_keyed(t(), "k", 10 * SECOND, &text("a"), IfPending::Keep).unwrap();
-    assert_eq!(timer.reset(t::<()>(), "k", 20 * SECOND).unwrap(), ResetAnswer::Reset);
-    assert_eq!(driver.advance(19 * SECOND), 0);
-    assert_eq!(timer.reset(t::<()>(), "k", Duration::ZERO).unwrap(), ResetAnswer::Reset);
-    assert_eq!(driver.run_due(), 1);
-    assert_eq!(timer.reset(t::<()>(), "k", SECOND).unwrap(), ResetAnswer::Unknown);
-}
-
-#[test]
 fn a_call_names_its_effect_on_a_key() {
     let (timer, mut driver, log) = open(&MemoryStore::new());
     let schedule = |delay: u32, text, if_pending| timer.new_timeout_keyed(t(), "k", delay * SECOND, text, if_pending);
@@ -251,24 +240,6 @@ fn a_periodic_timeout_runs_at_a_fixed_rate() {
     assert_eq!(timer.cancel(t::<()>(), "daily").unwrap(), CancelAnswer::Cancelled);
     assert_eq!(driver.advance(100 * SECOND), 0);
     assert!(matches!(timer.timeout_builder(t(), "").every(Duration::ZERO).schedule(), Err(Error::ZeroPeriod)));
-}
-
-#[test]
-fn a_timeout_that_is_too_late_expires() {
-    let store = MemoryStore::new();
-    let log = Log::default();
-    let topic = Topic::new("t").max_lateness(60 * SECOND);
-    let (timer, driver) = DurableTimer::builder().topic(topic, logging(&log)).build_manual(store.clone()).unwrap();
-    timer.new_timeout(t(), SECOND, &text("late")).unwrap();
-    timer.new_timeout(t(), 100 * SECOND, &text("fresh")).unwrap();
-    driver.crash();
-    drop(timer);
-    store.advance_clock(120 * SECOND);
-    let (timer, mut driver) = DurableTimer::builder().topic(topic, logging(&log)).build_manual(store).unwrap();
-    driver.run_due();
-    assert_eq!(take(&log), ["fresh 1"]);
-    let stats = timer.stats();
-    assert_eq!((stats.expired, stats.done, timer.counts().unwrap().pending), (1, 1, 0), "D2");
 }
 
 #[test]

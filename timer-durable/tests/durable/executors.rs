@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::FutureExt;
 use timer_durable::{Due, DurableTimer, Retry, Topic};
@@ -63,19 +63,6 @@ fn a_task_that_a_panic_of_the_executor_loses_fails_its_attempt() {
         let report = timer.stop(LONG).unwrap();
         assert_eq!((report.unfinished, report.released), (0, true));
     }
-}
-
-#[test]
-fn an_executor_that_always_panics_makes_dead_letters() {
-    let builder = DurableTimer::builder().executor(FailingExecutor::new(&[Failure::Panics; 3]));
-    let timer = builder.topic(topic(), |_: &Due<()>| Ok(())).open(ScriptedStore::new()).unwrap();
-    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
-    let begun = Instant::now();
-    while timer.counts().unwrap().dead == 0 {
-        assert!(begun.elapsed() < LONG, "{:?}", timer.stats());
-    }
-    let letters = timer.dead_letters(None, None, 9).unwrap();
-    assert_eq!((letters[0].attempt, letters[0].reason.contains("dropped the handler")), (3, true), "{letters:?}");
 }
 
 #[test]

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures::executor::block_on;
 use timer_durable::{
-    CancelAnswer, CompleteError, Due, DurableTimer, Error, IfPending, OpenError, ResetAnswer, SqliteStore, TimeoutId,
-    Topic,
+    CancelAnswer, CompleteError, Due, DurableTimer, Error, IfPending, OpenError, SqliteStore, TimeoutId, Topic,
 };
 
 use crate::folder::Folder;
@@ -100,20 +99,6 @@ fn a_timeout_begins_soon_after_it_is_due_and_never_before() {
     assert!(taken[0] >= delay, "D5: {taken:?}");
     // A busy machine delays some of them, but not most.
     assert!(taken[2] < delay + Duration::from_millis(500), "D6: {taken:?}");
-}
-
-#[test]
-fn a_repeated_call_makes_no_second_timeout() {
-    let folder = Folder::new();
-    let (timer, _ran) = open(&folder);
-    let id = TimeoutId::new();
-    for _ in 0..2 {
-        assert_eq!(timer.timeout_builder(t(), &"a".to_owned()).after(LONG).id(id).schedule().unwrap().id(), id);
-    }
-    let keyed = || timer.new_timeout_keyed(t(), "k", LONG, &"b".to_owned(), IfPending::Refuse);
-    let first = keyed().unwrap().id();
-    assert!(matches!(keyed(), Err(Error::KeyTaken { id }) if id == first), "D10");
-    assert_eq!(timer.counts().unwrap().pending, 2, "D10");
 }
 
 #[test]
@@ -251,55 +236,6 @@ fn many_callers_share_commits() {
 }
 
 #[test]
-fn calls_are_durable_as_futures() {
-    let folder = Folder::new();
-    let (timer, ran) = open(&folder);
-    for (key, n) in [("moved", 1), ("kept", 2), ("cancelled", 3)] {
-        block_on(timer.new_timeout_keyed_async(t(), key, n * LONG, &key.to_owned(), IfPending::Keep)).unwrap();
-    }
-    assert_eq!(block_on(timer.reset_async(t::<()>(), "moved", 4 * LONG)).unwrap(), ResetAnswer::Reset);
-    assert_eq!(block_on(timer.cancel_async(t::<()>(), "cancelled")).unwrap(), CancelAnswer::Cancelled);
-    // The timer goes on, so nothing was written by its end.
-    let copy = folder.copy();
-    let file = rusqlite::Connection::open(copy.file()).unwrap();
-    let keys = "select group_concat(key) from (select key from timeout order by due)";
-    assert_eq!(file.query_row(keys, [], |row| row.get(0)), Ok("kept,moved".to_owned()), "D1");
-    block_on(timer.reset_async(t::<()>(), "moved", Duration::ZERO)).unwrap();
-    assert_eq!(ran.recv_timeout(LONG).unwrap().0, "moved");
-}
-
-#[test]
-fn work_that_panics_is_rolled_back() {
-    let folder = Folder::new();
-    let (sender, ran) = channel();
-    let timer = DurableTimer::builder()
-        .topic(Topic::new("t").backoff(Duration::ZERO, Duration::ZERO), move |due: &Due<()>| {
-            let attempt = due.attempt();
-            let result = due.complete_in(move |connection: &mut rusqlite::Connection| {
-                connection.execute("insert into orders values (?1)", [attempt])?;
-                assert_ne!(attempt, 1, "the first attempt");
-                Ok(())
-            });
-            let _ = sender.send(result.clone());
-            Ok(result?)
-        })
-        .open(SqliteStore::open(folder.file()).unwrap())
-        .unwrap();
-    let create = |connection: &mut rusqlite::Connection| Ok(connection.execute_batch("create table orders(closed)")?);
-    timer.with_connection(create).unwrap();
-    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
-    let failed = ran.recv_timeout(LONG).unwrap().unwrap_err().to_string();
-    assert!(failed.starts_with("nothing was written: ") && failed.contains("the first attempt"), "{failed}");
-    assert_eq!(ran.recv_timeout(LONG).unwrap(), Ok(()), "the keeper goes on");
-    let error = timer.with_connection(|_: &mut rusqlite::Connection| -> Result<(), _> { panic!("here") });
-    assert!(error.unwrap_err().to_string().contains("the work panicked: here"));
-    let count = |connection: &mut rusqlite::Connection| {
-        Ok(connection.query_row("select group_concat(closed) from orders", [], |row| row.get::<_, String>(0))?)
-    };
-    assert_eq!(timer.with_connection(count).unwrap(), "2");
-}
-
-#[test]
 fn work_of_the_user_is_committed_with_the_end() {
     let folder = Folder::new();
     let (sender, ran) = channel();
@@ -309,7 +245,11 @@ fn work_of_the_user_is_committed_with_the_end() {
             let result = due.complete_in(move |connection: &mut rusqlite::Connection| {
                 connection.execute_batch("create table if not exists orders(closed)")?;
                 connection.execute("insert into orders values (?1)", [attempt])?;
-                if attempt == 1 { Err("the first attempt fails".into()) } else { Ok(()) }
+                match attempt {
+                    1 => Err("the first attempt fails".into()),
+                    2 => panic!("the second attempt"),
+                    _ => Ok(()),
+                }
             });
             let _ = sender.send(result.clone());
             result?;
@@ -319,25 +259,18 @@ fn work_of_the_user_is_committed_with_the_end() {
         .unwrap();
     timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     assert!(matches!(ran.recv_timeout(LONG).unwrap(), Err(CompleteError::Failed(_))));
+    let panicked = ran.recv_timeout(LONG).unwrap().unwrap_err().to_string();
+    assert!(panicked.starts_with("nothing was written: ") && panicked.contains("the second attempt"), "{panicked}");
     assert_eq!(ran.recv_timeout(LONG).unwrap(), Ok(()));
+    let error = timer.with_connection(|_: &mut rusqlite::Connection| -> Result<(), _> { panic!("here") });
+    assert!(error.unwrap_err().to_string().contains("the work panicked: here"));
     timer.stop(LONG).unwrap();
     assert_eq!(timer.stats().refused, 0);
     drop(timer);
     let file = rusqlite::Connection::open(folder.file()).unwrap();
     let closed = "select group_concat(closed) from orders";
-    assert_eq!(file.query_row(closed, [], |row| row.get(0)), Ok("2".to_owned()), "D4");
+    assert_eq!(file.query_row(closed, [], |row| row.get(0)), Ok("3".to_owned()), "D4");
     assert_eq!(file.query_row("select count(*) from timeout", [], |row| row.get::<_, u32>(0)).unwrap(), 0);
-}
-
-#[test]
-fn a_backup_opens_as_a_store() {
-    let folder = Folder::new();
-    let (timer, _ran) = open(&folder);
-    timer.new_timeout(t(), LONG, &"a".to_owned()).unwrap();
-    let copy = folder.path().join("copy.db");
-    timer.backup(&copy).unwrap();
-    let restored = DurableTimer::builder().open(SqliteStore::open(&copy).unwrap()).unwrap();
-    assert_eq!(restored.counts().unwrap().pending, 1);
 }
 
 #[test]

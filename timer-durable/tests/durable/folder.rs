@@ -11,15 +11,6 @@ impl Folder {
         Self(path)
     }
 
-    /// Copies the folder as it is. A crash at this moment would leave the same files.
-    pub(crate) fn copy(&self) -> Self {
-        let copy = Self::new();
-        for entry in std::fs::read_dir(&self.0).unwrap().map(Result::unwrap) {
-            std::fs::copy(entry.path(), copy.0.join(entry.file_name())).unwrap();
-        }
-        copy
-    }
-
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }

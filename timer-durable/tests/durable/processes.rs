@@ -3,7 +3,6 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
 use std::time::Duration;
 
 use timer_durable::{Due, DurableTimer, Retry, SqliteStore, Topic};
@@ -64,29 +63,4 @@ fn a_handler_that_ends_the_process_is_buried() {
     let letters = timer.dead_letters(None, None, 9).unwrap();
     assert_eq!(letters.len(), 1);
     assert_eq!((&*letters[0].payload, &*letters[0].reason), (&b"deadly"[..], "no end after 3 attempts"));
-}
-
-#[test]
-fn asynchronous_handlers_run_on_the_runtime_of_the_user() {
-    let folder = Folder::new();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
-    let handle = runtime.handle().clone();
-    let (sender, ran) = mpsc::channel();
-    let timer = DurableTimer::builder()
-        .spawn(move |future| _ = handle.spawn(future))
-        .topic_async(t(), move |due: Due<String>| {
-            let sender = sender.clone();
-            async move {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-                sender.send((due.payload().clone(), due.attempt())).map_err(Retry::new)?;
-                if due.attempt() == 1 { Err(Retry::after(Duration::ZERO, "again")) } else { Ok(()) }
-            }
-        })
-        .open(SqliteStore::open(folder.file()).unwrap())
-        .unwrap();
-    timer.new_timeout(t(), Duration::ZERO, &"a".to_owned()).unwrap();
-    for attempt in [1, 2] {
-        assert_eq!(ran.recv_timeout(PATIENCE), Ok(("a".to_owned(), attempt)));
-    }
-    assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
 }

@@ -5,7 +5,6 @@ use timer_durable::transaction::{Insert, Operation, Outcome, Target};
 use timer_durable::{SqliteStore, TimeoutId};
 
 use crate::folder::Folder;
-use crate::t;
 
 /// Several slices of rows.
 const ROWS: usize = 24_000;
@@ -118,22 +117,6 @@ fn pending_is_exact_after_slices_and_commits() {
     }
     bench.store.rejoin().unwrap();
     assert_eq!(bench.store.pending(), None, "a commit of the old instance may be unknown");
-}
-
-#[test]
-fn pending_is_in_the_figures_of_a_timer() {
-    let folder = Folder::new();
-    Bench::open(&folder, Vec::new()).insert(ROWS);
-    let timer = timer_durable::DurableTimer::builder()
-        .topic_elsewhere(t::<()>())
-        .max_running(1)
-        .open(SqliteStore::open(folder.file()).unwrap())
-        .unwrap();
-    while timer.stats().pending.is_none() {
-        std::thread::park_timeout(std::time::Duration::from_millis(5));
-    }
-    assert_eq!(timer.stats().pending, Some(ROWS as u64));
-    assert_eq!(timer.store(), format!("sqlite:{}", folder.file().display()));
 }
 
 /// Returns the number of bytes that this thread has read from files.
