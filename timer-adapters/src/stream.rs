@@ -1,4 +1,7 @@
 //! Streams of ticks and of expired items, with the names of `tokio-stream`.
+//!
+//! A stream with many due items yields after 128 of them, so it does not keep its thread from other
+//! tasks. With the feature `tokio-time`, the items use up the task's cooperative budget on tokio.
 
 use core::hash::Hash;
 use core::pin::Pin;
@@ -8,6 +11,37 @@ use std::time::Instant;
 use timer_core::Interval;
 use timer_core::delay_queue::{DelayMap, DelayQueue, Expired};
 
+/// The number of items in a row after which a stream yields, the same as in tokio's budget.
+const MAX_IN_A_ROW: u32 = 128;
+
+/// Polls for an item. After [`MAX_IN_A_ROW`] items, or if the task has used up its budget of tokio,
+/// lets other tasks run first.
+fn cooperate<T>(
+    in_a_row: &mut u32,
+    cx: &mut Context<'_>,
+    poll: impl FnOnce(&mut Context<'_>) -> Poll<Option<T>>,
+) -> Poll<Option<T>> {
+    #[cfg(feature = "tokio-time")]
+    let Poll::Ready(budget) = ::tokio::task::coop::poll_proceed(cx) else {
+        *in_a_row = 0;
+        return Poll::Pending;
+    };
+    if *in_a_row == MAX_IN_A_ROW {
+        *in_a_row = 0;
+        cx.waker().wake_by_ref();
+        return Poll::Pending;
+    }
+    let polled = poll(cx);
+    if let Poll::Ready(Some(_)) = polled {
+        *in_a_row += 1;
+        #[cfg(feature = "tokio-time")]
+        budget.made_progress();
+    } else {
+        *in_a_row = 0;
+    }
+    polled
+}
+
 /// Defines a stream around a type with a poll function, and its conversions.
 macro_rules! stream {
     ($(#[$doc:meta])* $name:ident<$($param:ident),*>($inner:ty)) => {
@@ -15,12 +49,13 @@ macro_rules! stream {
         #[derive(Debug)]
         pub struct $name<$($param),*> {
             inner: $inner,
+            in_a_row: u32,
         }
 
         impl<$($param),*> $name<$($param),*> {
             /// Creates a stream.
             pub fn new(inner: $inner) -> Self {
-                Self { inner }
+                Self { inner, in_a_row: 0 }
             }
 
             /// Returns the inner value. No tick or item is lost.
@@ -43,7 +78,7 @@ macro_rules! stream {
 
         impl<$($param),*> From<$inner> for $name<$($param),*> {
             fn from(inner: $inner) -> Self {
-                Self { inner }
+                Self { inner, in_a_row: 0 }
             }
         }
     };
@@ -71,7 +106,8 @@ impl Stream for IntervalStream {
     type Item = Instant;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Instant>> {
-        self.inner.poll_tick(cx).map(Some)
+        let Self { inner, in_a_row } = &mut *self;
+        cooperate(in_a_row, cx, |cx| inner.poll_tick(cx).map(Some))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -108,7 +144,8 @@ impl<T> Stream for DelayQueueStream<T> {
     type Item = Expired<T>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
-        self.inner.poll_expired(cx)
+        let Self { inner, in_a_row } = &mut *self;
+        cooperate(in_a_row, cx, |cx| inner.poll_expired(cx))
     }
 }
 
@@ -140,6 +177,7 @@ impl<K: Eq + Hash, V> Stream for DelayMapStream<K, V> {
     type Item = Expired<V, K>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Expired<V, K>>> {
-        self.inner.poll_expired(cx)
+        let Self { inner, in_a_row } = &mut *self;
+        cooperate(in_a_row, cx, |cx| inner.poll_expired(cx))
     }
 }

@@ -81,8 +81,9 @@ impl<B> ConnectionLimits<B> {
         Self { timer, header: None, request: None, response: None, keep_alive: None, respond: None }
     }
 
-    /// Limits the time from the first byte of a request to the end of its header. On a new
-    /// connection, the time counts from the first poll.
+    /// Limits the time from the first byte of a request to the end of its header. Empty lines
+    /// before a request do not count as its bytes. On a new connection, the time counts from the
+    /// first poll.
     ///
     /// Bytes of a request that arrive before the previous response is written do not start the
     /// time. The first bytes after that do, even if they belong to the body of the previous
@@ -103,6 +104,11 @@ impl<B> ConnectionLimits<B> {
 
     /// Limits the time for which a response makes no progress, because the service produces no body
     /// or the client does not read. Each write starts the time anew.
+    ///
+    /// A client that reads slowly shows as progress only when the socket takes more bytes, and the
+    /// buffers of both sockets may hold megabytes. Such a client may read a few hundred kilobytes
+    /// between two writes. So choose a limit in which the slowest client reads that much, or set a
+    /// small send buffer on the socket.
     ///
     /// The limit ends when hyper has taken the last frame of the body into its buffer. A body of
     /// one frame, such as `Full`, is taken at once. If the client does not read it, only the limit

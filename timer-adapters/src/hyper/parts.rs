@@ -4,11 +4,12 @@
 use super::limits::Limit;
 use core::fmt;
 use core::future::Future;
+use core::mem::MaybeUninit;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::task::{Context, Poll, ready};
 use hyper::body::{Body, Frame, SizeHint};
-use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
 use hyper::service::Service;
 use hyper::{Request, Response};
 use pin_project_lite::pin_project;
@@ -94,20 +95,10 @@ impl Stages {
         word & GIVEN_UP == 0
     }
 
-    /// Notes that bytes were read, which begin a header if the connection waited for one.
+    /// Returns `true` if the next bytes begin a header.
     #[inline]
-    fn note_read(&self) {
-        if Stage::of(self.word()) == Stage::KeepAlive {
-            self.begin(Stage::Header);
-        }
-    }
-
-    /// Notes that the connection is being shut down. The end of the client's stream, which hyper
-    /// reads before, begins no header.
-    fn note_shutdown(&self) {
-        if Stage::of(self.word()) == Stage::Header {
-            self.begin(Stage::KeepAlive);
-        }
+    fn waits_for_header(&self) -> bool {
+        Stage::of(self.word()) == Stage::KeepAlive
     }
 
     /// Notes that bytes were written. Starts the time of the current stage again, unless the
@@ -146,15 +137,26 @@ impl<I> LimitedIo<I> {
     }
 }
 
+/// The most bytes that the first read of a request takes. Such a read looks at its bytes.
+const MAX_FIRST_READ: usize = 4096;
+
 impl<I: Read> Read for LimitedIo<I> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, mut buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         let this = self.project();
-        ready!(this.io.poll_read(cx, buf))?;
         // hyper parses no header before the previous response is written, so even a complete one
         // would have to wait for a slow client.
-        if !*this.is_blocked {
-            this.stages.note_read();
+        if *this.is_blocked || !this.stages.waits_for_header() {
+            return this.io.poll_read(cx, buf);
         }
+        let mut bytes = [MaybeUninit::uninit(); MAX_FIRST_READ];
+        let room = buf.remaining().min(MAX_FIRST_READ);
+        let mut read = ReadBuf::uninit(&mut bytes[..room]);
+        ready!(this.io.poll_read(cx, read.unfilled()))?;
+        // A client may send empty lines before a request (RFC 9112, 2.2).
+        if !read.filled().iter().all(|byte| b"\r\n".contains(byte)) {
+            this.stages.begin(Stage::Header);
+        }
+        buf.put_slice(read.filled());
         Poll::Ready(Ok(()))
     }
 }
@@ -177,7 +179,6 @@ impl<I: Write> Write for LimitedIo<I> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stages.note_shutdown();
         self.project().io.poll_shutdown(cx)
     }
 
@@ -321,22 +322,5 @@ impl<B: Body> Body for LimitedBody<B> {
 impl<B: fmt::Debug> fmt::Debug for LimitedBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LimitedBody").field("body", &self.body).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_end_of_the_clients_stream_begins_no_header() {
-        let stages = Stages::default();
-        for stage in [Stage::KeepAlive, Stage::Request] {
-            stages.begin(stage);
-            // hyper reads the end and shuts the connection down.
-            stages.note_read();
-            stages.note_shutdown();
-            assert!(Stage::of(stages.word()) == stage);
-        }
     }
 }

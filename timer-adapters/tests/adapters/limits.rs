@@ -132,6 +132,22 @@ fn an_idle_client_has_the_keep_alive_limit() {
     });
 }
 
+#[test]
+fn empty_lines_before_a_request_begin_no_header() {
+    paused(async {
+        let (mut client, ended) = serve(&limits(), 1024, hello);
+        for _ in 0..3 {
+            client.write_all(GET).await.unwrap();
+            read_hello(&mut client).await;
+            client.write_all(b"\r\n").await.unwrap();
+            time::sleep(HEADER + MILLI).await;
+        }
+        client.write_all(b"\r\n").await.unwrap();
+        time::sleep(KEEP_ALIVE - HEADER - 2 * MILLI).await;
+        assert_ends(client, ended, Limit::KeepAlive, time::now(), MILLI).await;
+    });
+}
+
 /// Tells when a handler ends.
 struct Told(Option<::tokio::sync::oneshot::Sender<()>>);
 
