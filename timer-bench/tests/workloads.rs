@@ -24,7 +24,6 @@ const TINY: &[(&str, &str, &[&str])] = &[
     ("futures", "--ms 10", &["ns/wait", "cpu-ns/wait"]),
     ("sleepers", "--n 1000 --lead-ms 300", &["ms-late", "cpu-s"]),
     ("queue", "--n 1000", &["cpu-ns/insert", "cpu-ns/reset", "cpu-ns/pair", "cpu-ns/expired"]),
-    ("instructions", "--n 300", &["instructions", "locked-instructions"]),
     ("held", "--n 2000", &["us-held-max", "us-call-max"]),
     ("durable-sqlite", "--ms 1000 --n 4 --threads 2 --rate 100", &["schedules/s", "lives/s", "us-p99", "overdue"]),
 ];

@@ -94,7 +94,7 @@ pub(super) fn overload(results: &Results) -> Result<String, Fault> {
                 .x_label_area_size(32)
                 .y_label_area_size(80)
                 .build_cartesian_2d(0.0..last, 0.0..most * 1.05)?;
-            chart.configure_mesh().x_desc("s").y_desc(title).draw()?;
+            chart.configure_mesh().max_light_lines(1).x_desc("s").y_desc(title).draw()?;
             chart.draw_series([PathElement::new(points, OUR.stroke_width(2))])?;
         }
         Ok(())
