@@ -19,7 +19,7 @@ pub(crate) fn blocking<P: Payload>(function: impl Fn(&Due<P>) -> Result<(), Retr
     Arc::new(move |started, bytes, format, report| {
         let Some(report) = report.start() else { return };
         let result = read(bytes, format).and_then(|payload| {
-            let mark = started.keeper.handler_mark();
+            let mark = started.handler_mark();
             call(|| mark.during(|| function(&Due { payload, started }))).and_then(|result| result)
         });
         report.end(AttemptResult::of(result));
@@ -34,7 +34,7 @@ where
 {
     Arc::new(move |started, bytes, format, report| {
         let Some(report) = report.start() else { return };
-        let mark = started.keeper.handler_mark();
+        let mark = started.handler_mark();
         let future =
             read(bytes, format).and_then(|payload| call(|| mark.during(|| function(Due { payload, started }))));
         match future {

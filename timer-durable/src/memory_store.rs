@@ -14,14 +14,14 @@ use crate::transaction::{Insert, Operation, Outcome};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A store in memory, with a clock that a test moves and with injected faults.
 ///
 /// # Examples
 ///
 /// ```
-/// use std::time::Duration;
+/// use std::time::{Duration, Instant};
 /// use timer_durable::{Due, DurableTimer, Error, Fault, MemoryStore, Topic};
 ///
 /// const GREET: Topic<()> = Topic::new("greet");
@@ -147,6 +147,10 @@ impl Store for MemoryStore {
         inner.end_call(fault, outcomes)
     }
 
+    fn lease_end(&self) -> Option<Instant> {
+        None
+    }
+
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
         let mut inner = self.lock();
         let fault = inner.begin_call(FaultPoint::Load)?;
@@ -196,13 +200,8 @@ impl Store for MemoryStore {
         work(&mut ()).map_err(|error| StoreError::Failed(error.to_string()))
     }
 
-    fn complete_in(
-        &mut self,
-        id: TimeoutId,
-        attempt: u32,
-        next: Option<Micros>,
-        work: Work,
-    ) -> Result<bool, StoreError> {
+    fn complete_in(&mut self, end: Operation, work: Work) -> Result<bool, StoreError> {
+        let Operation::Done { id, attempt, next, then } = end else { return Ok(false) };
         let fault = {
             let mut inner = self.lock();
             let fault = inner.begin_call(FaultPoint::CompleteIn)?;
@@ -217,7 +216,7 @@ impl Store for MemoryStore {
         // The work may use another handle of this store.
         work(&mut ()).map_err(|error| StoreError::Failed(error.to_string()))?;
         let mut inner = self.lock();
-        let outcome = inner.done(id, attempt, next);
+        let outcome = inner.done(id, attempt, next, then.as_deref());
         inner.end_call(fault, matches!(outcome, Outcome::Changed(_)))
     }
 }

@@ -46,8 +46,10 @@ pub(crate) enum Request {
 }
 
 /// A timeout that a caller wants.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct NewTimeout {
+    /// The attempt whose handler schedules its key. The timeout is created when the attempt ends.
+    pub(crate) after: Option<TimeoutId>,
     pub(crate) id: Option<TimeoutId>,
     pub(crate) when: When,
     pub(crate) topic: Arc<str>,

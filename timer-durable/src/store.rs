@@ -320,24 +320,18 @@ pub trait Store: Send + 'static {
     /// Returns the end of the lease by this machine's monotonic clock, or `None` if the store needs
     /// no lease. A handler that still waits for a thread of the executor does not start after this
     /// time. The keeper asks after each [`rejoin`](Self::rejoin) and [`upkeep`](Self::upkeep).
-    fn lease_end(&self) -> Option<Instant> {
-        None
-    }
+    ///
+    /// There is no default, because a store around another one has to pass on the lease.
+    fn lease_end(&self) -> Option<Instant>;
 
-    /// Ends an attempt in one transaction with `work`, as [`Operation::Done`] does. Returns `false`
-    /// and undoes the work if the attempt is not the one that runs.
+    /// Executes `end`, an [`Operation::Done`], in one transaction with `work`. Returns `false` and
+    /// undoes the work if the attempt is not the one that runs.
     ///
     /// # Errors
     ///
     /// [`StoreError::Failed`] with the error of `work`, after which nothing is written.
-    fn complete_in(
-        &mut self,
-        id: TimeoutId,
-        attempt: u32,
-        next: Option<Micros>,
-        work: Work,
-    ) -> Result<bool, StoreError> {
-        let _ = (id, attempt, next, work);
+    fn complete_in(&mut self, end: Operation, work: Work) -> Result<bool, StoreError> {
+        let _ = (end, work);
         Err(StoreError::Unsupported("transactions of the user"))
     }
 

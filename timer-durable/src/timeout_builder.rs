@@ -2,6 +2,7 @@
 
 use crate::TimeoutId;
 use crate::answer::ScheduleAnswer;
+use crate::engine::handled_here;
 use crate::error::{Error, MAX_KNOWN};
 use crate::message::{Answer, NewTimeout, Request};
 use crate::payload::{AsPayload, Payload};
@@ -115,6 +116,7 @@ impl DurableTimer {
         let payload = payload.encode_as()?;
         check_length("payload", payload.len(), parts.max_payload)?;
         Ok(NewTimeout {
+            after: None,
             id: None,
             when: When::In(0),
             topic: topic.clone(),
@@ -189,9 +191,15 @@ impl TimeoutBuilder<'_> {
     }
 
     /// Sets the key, which is unique among the pending timeouts of the topic.
+    ///
+    /// In a handler, a call with the key of its own timeout is about the next timeout of that key.
+    /// It is created in the commit that ends the attempt, and not if the attempt fails, because the
+    /// next attempt calls again. A periodic timeout keeps its key unless the call replaces it.
     pub fn key(self, key: &str) -> Self {
+        let keeper = &self.timer.inner.parts.keeper;
         self.set(|timeout| {
             check_name("key", key)?;
+            timeout.after = handled_here(keeper, &timeout.topic, key);
             timeout.key = Some(key.to_owned());
             Ok(())
         })

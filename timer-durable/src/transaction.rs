@@ -12,6 +12,8 @@ use std::sync::Arc;
 /// The effect of an insert if a timeout with the same topic and key is pending.
 ///
 /// A pending timeout whose attempt is running is always kept, because only its handler can end it.
+/// A call in that handler is about the next timeout of the key, see
+/// [`TimeoutBuilder::key`](crate::TimeoutBuilder::key).
 ///
 /// # Examples
 ///
@@ -123,6 +125,9 @@ pub enum Operation {
         attempt: u32,
         /// The due time of the next run of a periodic timeout. Its attempts count anew.
         next: Option<Micros>,
+        /// A timeout that is created if the attempt ends. It may have the key of this one, which
+        /// has no next run then.
+        then: Option<Box<Insert>>,
     },
     /// Ends an attempt that is to be repeated. The run stays the same one, so its
     /// [planned time](Attempt::planned) does not change.

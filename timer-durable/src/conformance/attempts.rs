@@ -11,6 +11,7 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
         ("only the last attempt can end", ends),
         ("a retry is pending again", retries),
         ("a periodic timeout goes on", periods),
+        ("an end creates the next timeout of its key", follow_ups),
         ("a retry keeps the planned time of its run", planned_times),
         ("a change of the due time begins a new run", new_runs),
         ("a result that is sent twice does not undo a reset", late_results),
@@ -20,7 +21,7 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
 }
 
 fn done<S: Store>(bench: &mut Bench<S>, id: TimeoutId, attempt: u32, next: Option<i64>) -> bool {
-    bench.changes(Operation::Done { id, attempt, next })
+    bench.changes(Operation::Done { id, attempt, next, then: None })
 }
 
 /// Repeats an attempt that counts.
@@ -81,6 +82,22 @@ fn periods<S: Store>(bench: &mut Bench<S>) {
     assert_eq!((second.attempt, second.forgiven, second.due), (2, 1, past + 5), "each run counts its attempts anew");
     assert!(done(bench, id, 2, Some(future)));
     assert_eq!(bench.pending(), [Position { due: future, id }]);
+}
+
+fn follow_ups<S: Store>(bench: &mut Bench<S>) {
+    let (past, future) = (bench.past(), bench.future());
+    let keyed = |due| Insert { key: Some("key".to_owned()), ..Insert::new(TimeoutId::new(), due, "topic") };
+    let (first, second, late) = (keyed(past), keyed(future), keyed(future));
+    let id = first.id;
+    bench.insert_as(first);
+    bench.attempt(id);
+    let end = |attempt, then: &Insert| Operation::Done { id, attempt, next: None, then: Some(Box::new(then.clone())) };
+    assert!(!bench.changes(end(2, &late)), "not the last attempt");
+    assert!(bench.changes(end(1, &second)));
+    assert!(!bench.changes(end(1, &late)), "it has ended");
+    assert_eq!(bench.pending(), [Position { due: future, id: second.id }]);
+    let holder = bench.insert_as(keyed(future));
+    assert_eq!(holder, Outcome::Kept(second.id), "it has the key");
 }
 
 fn planned_times<S: Store>(bench: &mut Bench<S>) {
@@ -155,13 +172,14 @@ fn completes<S: Store>(bench: &mut Bench<S>) {
     let past = bench.past();
     let id = bench.insert(past);
     bench.attempt(id);
-    match bench.store.complete_in(id, 2, None, Box::new(|_| Ok(()))) {
+    let end = |attempt| Operation::Done { id, attempt, next: None, then: None };
+    match bench.store.complete_in(end(2), Box::new(|_| Ok(()))) {
         Err(StoreError::Unsupported(_)) => return,
         result => assert!(!ok(result, bench.name), "not the last attempt"),
     }
-    let failed = bench.store.complete_in(id, 1, None, Box::new(|_| Err("the work fails".into())));
+    let failed = bench.store.complete_in(end(1), Box::new(|_| Err("the work fails".into())));
     assert!(matches!(failed, Err(StoreError::Failed(_))), "{failed:?}");
-    let completed = bench.store.complete_in(id, 1, None, Box::new(|_| Ok(())));
+    let completed = bench.store.complete_in(end(1), Box::new(|_| Ok(())));
     assert!(ok(completed, bench.name), "the failed work has undone all");
     assert!(!done(bench, id, 1, None), "it has ended");
 }

@@ -46,7 +46,7 @@ fn ended_ids<S: Store>(bench: &mut Bench<S>) {
     let done = Insert::new(TimeoutId::new(), past, "topic");
     bench.insert_as(done.clone());
     let attempt = bench.attempt(done.id).attempt;
-    bench.execute(Operation::Done { id: done.id, attempt, next: None });
+    bench.execute(Operation::Done { id: done.id, attempt, next: None, then: None });
     let dead = Insert::new(TimeoutId::new(), past, "topic");
     bench.insert_as(dead.clone());
     let attempt = bench.attempt(dead.id).attempt;
@@ -203,7 +203,7 @@ fn batches<S: Store>(bench: &mut Bench<S>) {
     let outcomes = bench.write(&[
         Operation::Begin(ids[5]),
         Operation::Insert(new),
-        Operation::Done { id: ids[2], attempt: 1, next: None },
+        Operation::Done { id: ids[2], attempt: 1, next: None, then: None },
         Operation::Reset { target: Target::Id(ids[0]), due: future },
         Operation::Cancel(Target::Id(ids[1])),
         Operation::Bury { id: ids[4], attempt: 1, reason: String::new() },

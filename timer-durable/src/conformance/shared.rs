@@ -117,7 +117,8 @@ fn releases<S: Store>(first: &mut Bench<S>, second: &mut Bench<S>) {
         second.store.membership().is_some_and(|it| it.shards > 0)
     });
     assert_eq!(pending(second), [], "{name}: all of them run");
-    let ends: Vec<Operation> = ids.iter().map(|id| Operation::Done { id: *id, attempt: 1, next: None }).collect();
+    let ends: Vec<Operation> =
+        ids.iter().map(|id| Operation::Done { id: *id, attempt: 1, next: None, then: None }).collect();
     let ended: Vec<Outcome> = ids.iter().copied().map(Outcome::Changed).collect();
     assert_eq!(first.write(&ends), ended, "{name}");
 }
@@ -128,6 +129,8 @@ fn take_overs<S: Store>(first: &mut Bench<S>, second: &mut Bench<S>) {
     let ids = sorted(insert_some(first, due));
     assert_eq!(first.attempt(ids[0]).attempt, 1);
     assert!(first.store.may_begin(), "{}: its lease holds", first.name);
+    let lease_end = |store: &S| store.lease_end().unwrap_or_else(|| panic!("a store that is shared has a lease"));
+    assert!(lease_end(&first.store) > Instant::now(), "{}: its lease has an end", first.name);
     join(second);
     assert_eq!(second.begin(ids[0]), Outcome::NotFound, "{}: another instance runs it", second.name);
     // The first instance renews nothing from here on.
@@ -136,8 +139,9 @@ fn take_overs<S: Store>(first: &mut Bench<S>, second: &mut Bench<S>) {
         sorted(pending(second)) == ids
     });
     assert!(!first.store.may_begin(), "{}: its lease is over", first.name);
+    assert!(lease_end(&first.store) <= Instant::now(), "{}: its lease is over", first.name);
     assert_eq!(second.attempt(ids[0]).attempt, 2);
-    let end = Operation::Done { id: ids[0], attempt: 1, next: None };
+    let end = Operation::Done { id: ids[0], attempt: 1, next: None, then: None };
     assert_eq!(first.store.write(std::slice::from_ref(&end)), Err(StoreError::Fenced), "{}", first.name);
     join(first);
     assert_eq!(first.execute(end), Outcome::NotFound, "{}: a later attempt runs", first.name);

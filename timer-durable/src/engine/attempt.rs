@@ -23,6 +23,14 @@ pub(crate) struct Started {
     pub(crate) keeper: KeeperHandle,
 }
 
+impl Started {
+    /// Returns a mark for the thread that runs the handler.
+    pub(crate) fn handler_mark(&self) -> HandlerMark {
+        let name = Arc::new((self.topic.clone(), self.key.clone()));
+        HandlerMark { keeper: self.keeper.keeper.clone(), id: self.id, name }
+    }
+}
+
 /// A handler of any payload. It takes the bytes of the payload, and reports the result once.
 pub(crate) type Handler = Arc<dyn Fn(Started, Vec<u8>, i16, Report) + Send + Sync>;
 
@@ -91,11 +99,6 @@ impl KeeperHandle {
     /// Returns the progress of the attempt, for the keeper.
     pub(crate) fn progress(&self) -> Arc<Progress> {
         self.progress.clone()
-    }
-
-    /// Returns a mark for the thread that runs the handler.
-    pub(crate) fn handler_mark(&self) -> HandlerMark {
-        HandlerMark(self.keeper.clone())
     }
 
     pub(crate) fn complete_in(&self, id: TimeoutId, attempt: u32, work: Work) -> Result<(), CompleteError> {

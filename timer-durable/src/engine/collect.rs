@@ -259,7 +259,7 @@ impl Collection {
     }
 }
 
-fn insert(new: NewTimeout, now: Micros, instance: u32) -> Insert {
+pub(super) fn insert(new: NewTimeout, now: Micros, instance: u32) -> Insert {
     let id = new.id.unwrap_or_else(|| TimeoutId::made_by(instance));
     Insert {
         key: new.key,

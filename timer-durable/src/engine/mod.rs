@@ -12,7 +12,7 @@ mod pace;
 mod term;
 
 pub(crate) use attempt::{Handler, Settle, Started};
-pub(crate) use handler_mark::is_in_handler;
+pub(crate) use handler_mark::{handled_here, is_in_handler};
 pub(crate) use keeper::{Flow, Keeper, Settings};
 
 use std::cell::Cell;

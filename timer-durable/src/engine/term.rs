@@ -75,7 +75,7 @@ impl Progress {
         self.completed.store(true, Ordering::Release);
     }
 
-    pub(super) fn has_completed(&self) -> bool {
+    pub(crate) fn has_completed(&self) -> bool {
         // ORDERING: Acquire, pairs with `complete`.
         self.completed.load(Ordering::Acquire)
     }

@@ -17,7 +17,7 @@ impl Inner {
             Operation::Insert(insert) => self.insert(insert),
             Operation::Reset { target, due } => self.reset(target, *due),
             Operation::Cancel(target) => self.cancel(target),
-            Operation::Done { id, attempt, next } => self.done(*id, *attempt, *next),
+            Operation::Done { id, attempt, next, then } => self.done(*id, *attempt, *next, then.as_deref()),
             Operation::Retry { id, attempt, due, forgive } => self.retry(*id, *attempt, *due, *forgive),
             Operation::Bury { id, attempt, reason } => self.bury(*id, *attempt, reason),
             Operation::Requeue { id, due } => self.requeue(*id, *due),
@@ -77,7 +77,7 @@ impl Inner {
         found
     }
 
-    pub(super) fn done(&mut self, id: TimeoutId, attempt: u32, next: Option<Micros>) -> Outcome {
+    pub(super) fn done(&mut self, id: TimeoutId, attempt: u32, next: Option<Micros>, then: Option<&Insert>) -> Outcome {
         let Some(row) = self.running(id, attempt) else { return Outcome::NotFound };
         match next {
             Some(next) => {
@@ -87,6 +87,7 @@ impl Inner {
             }
             None => self.end(id),
         }
+        then.map(|then| self.insert(then));
         Outcome::Changed(id)
     }
 

@@ -48,6 +48,9 @@ impl<'a> Tables<'a> {
                 let is_young = id.repeatable_until(instance).is_some_and(|until| until > now);
                 rows[part(&batch[*n], is_young) as usize].push((id, *n));
             }
+            if let Operation::Done { then: Some(then), .. } = &batch[*n] {
+                rows[Part::Inserted as usize].push((then.id, *n));
+            }
         }
         rows.iter_mut().for_each(|rows| rows.sort_unstable());
         Self { batch, instance, rows }
@@ -61,8 +64,18 @@ impl<'a> Tables<'a> {
     fn inserts(&self) -> impl Iterator<Item = &'a Insert> {
         self.rows(Part::Inserted).iter().filter_map(|(_, n)| match &self.batch[*n] {
             Operation::Insert(insert) => Some(insert),
+            Operation::Done { then, .. } => then.as_deref(),
             _ => None,
         })
+    }
+
+    /// Returns the timeouts whose ends create the timeouts that are inserted.
+    fn predecessors(&self) -> Vec<Option<Uuid>> {
+        let predecessor = |(_, n): &(TimeoutId, usize)| match &self.batch[*n] {
+            Operation::Done { id, .. } => Some(uuid(*id)),
+            _ => None,
+        };
+        self.rows(Part::Inserted).iter().map(predecessor).collect()
     }
 
     /// Returns `true` if no insert can meet another row, because this instance has made the ids and
@@ -151,6 +164,7 @@ impl<'a> Tables<'a> {
             let until = |insert: &Insert| insert.id.repeatable_until(self.instance);
             columns.push(Box::new(self.inserts().map(|insert| insert.key.as_deref()).collect::<Vec<_>>()));
             columns.push(Box::new(self.inserts().map(until).collect::<Vec<_>>()));
+            columns.push(Box::new(self.predecessors()));
         }
     }
 

@@ -87,13 +87,14 @@ pub(super) static PARTS: [Definition; 13] = [
             Type::INT8_ARRAY,
             Type::TEXT_ARRAY,
             Type::INT8_ARRAY,
+            Type::UUID_ARRAY,
         ],
         text: "
     insert into timer.timeout(id, shard, foreign_xid, due, topic, format, payload, period, max_lateness, key)
     select i.id, {1}, case when $3 is null then fence.xid end, i.due, i.topic, i.format, i.payload, i.period, i.max_lateness, i.key
-    from fence, unnest({2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10})
-        as i(id, due, topic, format, payload, period, max_lateness, key, until)
-    where i.until is null or i.until > fence.now
+    from fence, unnest({2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11})
+        as i(id, due, topic, format, payload, period, max_lateness, key, until, predecessor)
+    where (i.until is null or i.until > fence.now) and (i.predecessor is null{ENDED})
     on conflict do nothing returning id",
     },
     Definition {
@@ -247,8 +248,11 @@ impl Parts {
         self.0 |= u16::from(is_used) << part as u16;
     }
 
+    /// Returns the parts in the order of the statement. Inserts follow the ends, because an end may
+    /// create the next timeout of its key.
     pub(super) fn iter(self) -> impl Iterator<Item = Part> {
-        PARTS.iter().map(|definition| definition.part).filter(move |part| self.has(*part))
+        let (inserts, others) = PARTS.split_at(Part::Moved as usize);
+        others.iter().chain(inserts).map(|definition| definition.part).filter(move |part| self.has(*part))
     }
 
     pub(super) fn has(self, part: Part) -> bool {
@@ -269,7 +273,8 @@ pub(super) fn write(parts: Parts) -> Sql {
     let nulls = "null::uuid, null::int, null::int, null::smallint, null::text, null::text, null::bytea, null::bigint, null::bigint, null::bigint";
     let mut answer = format!("\nselect -1, now, null::uuid[], {nulls} from fence");
     let mut announced = Vec::new();
-    for Definition { part, name, types: own, text: statement } in PARTS.iter().filter(|part| parts.has(part.part)) {
+    for part in parts.iter() {
+        let Definition { part, name, types: own, text: statement } = &PARTS[part as usize];
         let number = *part as i32;
         let parameter = |n: usize| format!("${}", types.len() + n);
         let numbered = (1..=own.len())
@@ -304,7 +309,11 @@ pub(super) fn write(parts: Parts) -> Sql {
             announced.join(" or ")
         ));
     }
-    Sql { text: text.replace("{SHARD_OF_WRITER}", SHARD_OF_WRITER).replace("{LIVE}", LIVE), types }
+    let ended =
+        [(Part::Done, "done"), (Part::DoneYoung, "done_young")].into_iter().filter(|(part, _)| parts.has(*part));
+    let ended: String = ended.map(|(_, name)| format!(" or i.predecessor in (select e.id from {name} e)")).collect();
+    let text = text.replace("{SHARD_OF_WRITER}", SHARD_OF_WRITER).replace("{LIVE}", LIVE).replace("{ENDED}", &ended);
+    Sql { text, types }
 }
 
 /// The statement of inserts that met another row.

@@ -114,15 +114,9 @@ impl Store for PostgresStore {
         Some(self.lease_end.instant())
     }
 
-    fn complete_in(
-        &mut self,
-        id: TimeoutId,
-        attempt: u32,
-        next: Option<Micros>,
-        work: Work,
-    ) -> Result<bool, StoreError> {
+    fn complete_in(&mut self, end: Operation, work: Work) -> Result<bool, StoreError> {
         let result = self.transact(|store| {
-            let is_running = store.execute(&[Operation::Done { id, attempt, next }])? == [Outcome::Changed(id)];
+            let is_running = matches!(store.execute(&[end])?[..], [Outcome::Changed(_)]);
             if is_running {
                 store.work(work)?;
             }

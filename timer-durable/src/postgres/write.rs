@@ -154,9 +154,12 @@ impl Writer<'_> {
                 }
                 Some(part) => {
                     for (id, n) in tables.executed(part, row.get(2)) {
-                        let is_insert = part == Part::Inserted;
-                        let created = Outcome::Created { replaced: None };
-                        outcomes[n] = Some(if is_insert { created } else { Outcome::Changed(id) });
+                        outcomes[n] = match (part, &batch[n]) {
+                            (Part::Inserted, Operation::Insert(_)) => Some(Outcome::Created { replaced: None }),
+                            // The end itself has its row in another part.
+                            (Part::Inserted, _) => continue,
+                            _ => Some(Outcome::Changed(id)),
+                        };
                     }
                 }
                 None => {}

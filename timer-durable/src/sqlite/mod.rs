@@ -232,6 +232,10 @@ impl Store for SqliteStore {
         self.clock.time_until(time)
     }
 
+    fn lease_end(&self) -> Option<Instant> {
+        None
+    }
+
     fn max_sleep(&self) -> Option<Duration> {
         Some(MAX_SLEEP)
     }
@@ -308,18 +312,12 @@ impl Store for SqliteStore {
         Ok(Upkeep::default())
     }
 
-    fn complete_in(
-        &mut self,
-        id: TimeoutId,
-        attempt: u32,
-        next: Option<Micros>,
-        work: Work,
-    ) -> Result<bool, StoreError> {
-        let done = [Operation::Done { id, attempt, next }];
+    fn complete_in(&mut self, end: Operation, work: Work) -> Result<bool, StoreError> {
+        let done = [end];
         let mut outcomes = Vec::new();
         let result = self.transact(|connection, epoch, now| {
             outcomes = rows::execute(connection, &done, epoch, now).map_err(failed)?;
-            if outcomes != [Outcome::Changed(id)] {
+            if !matches!(outcomes[..], [Outcome::Changed(_)]) {
                 return Err(StoreError::Fenced);
             }
             run(work, connection)

@@ -32,14 +32,15 @@ pub(super) fn execute(db: &Connection, batch: &[Operation], epoch: i64, now: Mic
         Operation::Insert(new) => insert(tombstones, &mut create, new),
         Operation::Reset { target, due } => reset(db, target, *due, far),
         Operation::Cancel(target) => cancel(tombstones, target),
-        Operation::Done { id, attempt, next: None } => {
+        Operation::Done { id, attempt, next: None, then } => {
             let ended = changed(*id, end.execute(params![blob(*id), attempt])?);
             if ended != Outcome::NotFound {
                 tombstones.leave(*id)?;
+                then.as_deref().map_or(Ok(ended.clone()), |then| insert(tombstones, &mut create, then))?;
             }
             Ok(ended)
         }
-        Operation::Done { id, attempt, next: Some(next) } => repeat(db, *id, *attempt, *next),
+        Operation::Done { id, attempt, next: Some(next), .. } => repeat(db, *id, *attempt, *next),
         Operation::Retry { id, attempt, due, forgive } => retry(db, *id, *attempt, *due, *forgive),
         Operation::Bury { id, attempt, reason } => bury(db, *id, *attempt, reason, now),
         Operation::Requeue { id, due } => requeue(db, *id, *due),

@@ -78,7 +78,9 @@ impl Tally {
                 (Operation::Insert(new), Outcome::Created { replaced }) => count(new.id) - replaced.map_or(0, count),
                 (Operation::Requeue { .. }, Outcome::Changed(id)) => count(*id),
                 (Operation::Cancel(_) | Operation::Bury { .. }, Outcome::Changed(id)) => -count(*id),
-                (Operation::Done { next: None, .. }, Outcome::Changed(id)) => -count(*id),
+                (Operation::Done { next: None, then, .. }, Outcome::Changed(id)) => {
+                    then.as_ref().map_or(0, |then| count(then.id)) - count(*id)
+                }
                 _ => 0,
             };
         }

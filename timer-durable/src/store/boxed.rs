@@ -86,14 +86,8 @@ impl<S: Store + ?Sized> Store for Box<S> {
         (**self).lease_end()
     }
 
-    fn complete_in(
-        &mut self,
-        id: TimeoutId,
-        attempt: u32,
-        next: Option<Micros>,
-        work: Work,
-    ) -> Result<bool, StoreError> {
-        (**self).complete_in(id, attempt, next, work)
+    fn complete_in(&mut self, end: Operation, work: Work) -> Result<bool, StoreError> {
+        (**self).complete_in(end, work)
     }
 
     fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {

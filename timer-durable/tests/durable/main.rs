@@ -12,6 +12,7 @@ mod executors;
 mod file;
 #[cfg(feature = "sqlite")]
 mod folder;
+mod follow_ups;
 #[cfg(all(feature = "sqlite", unix))]
 mod full_disk;
 #[cfg(feature = "sqlite")]

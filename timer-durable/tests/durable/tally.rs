@@ -69,8 +69,8 @@ impl Bench {
             let Outcome::Begun(attempt) = begun else { continue };
             let (attempt, next) = (attempt.attempt, self.due());
             ends.push(match n {
-                0 => Operation::Done { id, attempt, next: None },
-                1 => Operation::Done { id, attempt, next: Some(next) },
+                0 => Operation::Done { id, attempt, next: None, then: None },
+                1 => Operation::Done { id, attempt, next: Some(next), then: None },
                 2 => Operation::Retry { id, attempt, due: next, forgive: false },
                 _ => {
                     self.dead.push(id);
@@ -79,7 +79,7 @@ impl Bench {
             });
         }
         // An end of an attempt that does not run is refused.
-        ends.push(Operation::Done { id: self.ids[0], attempt: 99, next: None });
+        ends.push(Operation::Done { id: self.ids[0], attempt: 99, next: None, then: None });
         self.store.write(&ends).unwrap();
         // A page that begins behind a slot moves rows of the slot.
         let far = Position::at(self.now + 5 * HOUR)..Position::END;

@@ -148,14 +148,14 @@ fn an_insert_whose_key_stays_locked_fails_after_a_while() {
     let Some(database) = Database::create() else { return };
     let (timer, fired) = open(&database.url());
     let schedule = |delay| timer.new_timeout_keyed(t(), "17", delay, &"17".to_owned(), IfPending::Earlier);
-    let holder = schedule(2 * PATIENCE).unwrap();
+    let holder = schedule(2 * PATIENCE).unwrap().id();
     let mut session = Session::begin(&database);
     session.ask("select 1 from timer.timeout for update");
     let error = schedule(PATIENCE).unwrap_err();
     assert!(matches!(error, Error::Store(StoreError::Locked)), "{error}");
     others_go_on(&timer, &fired);
     session.end("rollback");
-    assert_eq!(schedule(PATIENCE).unwrap(), holder);
+    assert_eq!(schedule(PATIENCE).unwrap(), ScheduleAnswer::Moved(holder));
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn an_end_of_a_locked_row_waits_alone() {
     ids.iter().for_each(|id| assert_eq!(node.attempt(*id).attempt, 1));
     let mut session = Session::begin(&database);
     session.ask(&format!("select 1 from timer.timeout where id = '{}' for update", ids[0]));
-    let done = |id| Operation::Done { id, attempt: 1, next: None };
+    let done = |id| Operation::Done { id, attempt: 1, next: None, then: None };
     for _ in 0..2 {
         assert_eq!(node.write(ids.map(done)).unwrap()[0], Outcome::Locked);
     }

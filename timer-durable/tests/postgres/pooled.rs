@@ -166,7 +166,7 @@ fn a_dead_node_behind_a_pooler_is_taken_over() {
     assert_eq!(heir.attempt(id).attempt, 2);
     assert_eq!(dead.begin(id), Err(StoreError::Fenced));
     dead.0.rejoin().unwrap();
-    let late = dead.write([Operation::Done { id, attempt: 1, next: None }]).unwrap();
+    let late = dead.write([Operation::Done { id, attempt: 1, next: None, then: None }]).unwrap();
     assert_eq!(late, [Outcome::NotFound], "a later attempt runs");
 }
 
@@ -262,7 +262,7 @@ fn a_locked_row_does_not_cost_the_lease() {
             assert!(begun.elapsed() < PATIENCE, "the shards are given away when the lock has ended");
             first.0.upkeep(&ids).unwrap();
         }
-        let done = |id| Operation::Done { id, attempt: 1, next: None };
+        let done = |id| Operation::Done { id, attempt: 1, next: None, then: None };
         let ended: Vec<_> = ids.iter().copied().map(Outcome::Changed).collect();
         assert_eq!(first.write(ids.iter().copied().map(done)).unwrap(), ended);
         first.0.leave().unwrap();

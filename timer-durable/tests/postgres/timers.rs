@@ -119,7 +119,7 @@ fn calls_reach_timeouts_of_the_other_node() {
     let hour = Duration::from_secs(3600);
     let id = first.new_timeout_keyed(Topic::new("topic"), "key", hour, &String::new(), IfPending::Keep).unwrap();
     let kept = second.new_timeout_keyed(Topic::new("topic"), "key", hour, &String::new(), IfPending::Keep).unwrap();
-    assert_eq!(id, kept);
+    assert_eq!(kept, ScheduleAnswer::Kept(id.id()));
     assert_eq!(second.cancel(Topic::<()>::new("topic"), "key").unwrap(), CancelAnswer::Cancelled);
     assert_eq!(first.cancel(Topic::<()>::new("topic"), "key").unwrap(), CancelAnswer::Unknown);
 }

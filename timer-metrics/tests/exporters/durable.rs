@@ -51,6 +51,10 @@ impl Store for Shared {
         self.0.now()
     }
 
+    fn lease_end(&self) -> Option<std::time::Instant> {
+        self.0.lease_end()
+    }
+
     fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         self.0.write(batch)
     }

@@ -132,14 +132,8 @@ impl<S: Store> Store for Announcing<S> {
         self.store.lease_end()
     }
 
-    fn complete_in(
-        &mut self,
-        id: TimeoutId,
-        attempt: u32,
-        next: Option<Micros>,
-        work: Work,
-    ) -> Result<bool, StoreError> {
-        self.store.complete_in(id, attempt, next, work)
+    fn complete_in(&mut self, end: Operation, work: Work) -> Result<bool, StoreError> {
+        self.store.complete_in(end, work)
     }
 
     fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {

@@ -122,6 +122,7 @@ impl<S: Store> Keeper<S> {
             period,
             is_overdue,
             is_parked: false,
+            then: None,
             has_expired: false,
             progress,
         };

@@ -4,7 +4,7 @@ use super::super::collect::{Collection, Origin, Place, answer};
 use super::Keeper;
 use super::MIN_PAUSE;
 use crate::error::Error;
-use crate::message::Message;
+use crate::message::{Message, Request};
 use crate::store::{Micros, Position, Store, StoreError};
 use crate::transaction::{Operation, Outcome};
 use std::time::Instant;
@@ -69,6 +69,7 @@ impl<S: Store> Keeper<S> {
         match message {
             Message::Call(_, reply) if self.stopping.is_some() => reply.send(Err(Error::Stopped)),
             Message::Call(_, reply) if self.must_rejoin => reply.send(Err(Error::Store(self.outage()))),
+            Message::Call(Request::Insert(new), reply) if self.is_follow_up(&new) => self.follow_up(new, reply, now),
             Message::Call(request, reply) => collection.add(request, reply, now, self.store.instance()),
             Message::Ended(ended) => self.add_end(collection, ended, now),
             Message::Complete { id, attempt, work, reply } => {

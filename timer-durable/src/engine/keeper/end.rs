@@ -1,13 +1,15 @@
 //! Ending attempts with the results of handlers.
 
-use super::super::collect::{Collection, Origin};
+use super::super::collect::{Collection, Origin, insert};
 use super::{Keeper, Running};
 use crate::TimeoutId;
-use crate::message::{AttemptEnd, AttemptResult};
+use crate::answer::ScheduleAnswer;
+use crate::error::Error;
+use crate::message::{Answer, AttemptEnd, AttemptResult, NewTimeout, Reply};
 use crate::retry::{CompleteError, How};
 use crate::store::{Micros, Position, Store, StoreError, Work};
-use crate::time::micros;
-use crate::transaction::{Operation, Outcome};
+use crate::time::{When, micros};
+use crate::transaction::{IfPending, Insert, Operation, Outcome};
 use std::time::Duration;
 
 /// The time after which a timeout of a topic without a handler is tried again.
@@ -28,9 +30,7 @@ impl<S: Store> Keeper<S> {
                 self.forget_running(id);
                 return;
             }
-            AttemptResult::Done | AttemptResult::Expired => {
-                Operation::Done { id, attempt, next: next_run(running, now) }
-            }
+            AttemptResult::Done | AttemptResult::Expired => self.done(id, running, now),
             AttemptResult::NoHandler => {
                 Operation::Retry { id, attempt, due: now.saturating_add(NO_HANDLER_PAUSE), forgive: true }
             }
@@ -53,6 +53,51 @@ impl<S: Store> Keeper<S> {
         collection.push(operation, Origin::End(ended));
     }
 
+    fn done(&self, id: TimeoutId, running: &Running, now: Micros) -> Operation {
+        let then = running.then.as_ref().map(|then| Box::new(insert((**then).clone(), now, self.store.instance())));
+        let next = next_run(running, now).filter(|_| then.is_none());
+        Operation::Done { id, attempt: running.attempt, next, then }
+    }
+
+    /// Returns `true` if a handler schedules the next timeout of its key.
+    pub(super) fn is_follow_up(&self, new: &NewTimeout) -> bool {
+        let running = new.after.and_then(|id| self.running.get(&id));
+        running.is_some_and(|running| {
+            !running.progress.has_completed() && (running.period.is_none() || new.if_pending == IfPending::Replace)
+        })
+    }
+
+    /// Keeps a follow-up for the commit that ends the attempt.
+    pub(super) fn follow_up(&mut self, mut new: Box<NewTimeout>, reply: Reply, now: Micros) {
+        let made = TimeoutId::made_by(self.store.instance());
+        let Some(running) = new.after.and_then(|id| self.running.get_mut(&id)) else { return };
+        let (id, due) = (*new.id.get_or_insert(made), new.when.from(now));
+        new.when = When::At(due);
+        let answer = match &mut running.then {
+            Some(then) if new.if_pending != IfPending::Replace => {
+                let (holder, before) = (then.id.unwrap_or(id), then.when.from(now));
+                let moves = match new.if_pending {
+                    IfPending::Earlier => due < before,
+                    IfPending::Later => due > before,
+                    _ => false,
+                };
+                if moves {
+                    then.when = When::At(due);
+                }
+                match new.if_pending {
+                    IfPending::Refuse => Err(Error::KeyTaken { id: holder }),
+                    _ if moves => Ok(ScheduleAnswer::Moved(holder)),
+                    _ => Ok(ScheduleAnswer::Kept(holder)),
+                }
+            }
+            then => {
+                *then = Some(new);
+                Ok(ScheduleAnswer::Created(id))
+            }
+        };
+        reply.send(answer.map(Answer::Scheduled));
+    }
+
     /// Applies the outcome of an end. A refused end leaves the entry alone, because it belongs to a
     /// later attempt.
     pub(super) fn apply_end(&mut self, operation: Operation, outcome: &Outcome, now: Micros) {
@@ -64,13 +109,11 @@ impl<S: Store> Keeper<S> {
         }
         self.remove(id);
         match operation {
-            Operation::Done { next, .. } => {
+            Operation::Done { next, then, .. } => {
+                self.put_next(id, next, then.as_deref(), now);
                 let has_expired = running.is_some_and(|running| running.has_expired);
                 let figure = if has_expired { &self.figures.expired } else { &self.figures.done };
                 figure.add(1);
-                if let Some(due) = next {
-                    self.put(Position { due, id }, now);
-                }
             }
             Operation::Retry { due, .. } => {
                 self.figures.retried.add(1);
@@ -93,14 +136,13 @@ impl<S: Store> Keeper<S> {
         now: Micros,
     ) -> Result<(), CompleteError> {
         let running = self.running.get(&id).filter(|running| running.attempt == attempt);
-        let next = running.ok_or(CompleteError::Fenced).map(|running| next_run(running, now))?;
-        match self.store.complete_in(id, attempt, next, work) {
+        let end = self.done(id, running.ok_or(CompleteError::Fenced)?, now);
+        let Operation::Done { next, then, .. } = end.clone() else { return Err(CompleteError::Fenced) };
+        match self.store.complete_in(end, work) {
             Ok(true) => {
                 self.figures.done.add(1);
                 self.remove(id);
-                if let Some(due) = next {
-                    self.put(Position { due, id }, now);
-                }
+                self.put_next(id, next, then.as_deref(), now);
                 Ok(())
             }
             Ok(false) => Err(CompleteError::Fenced),
@@ -114,6 +156,18 @@ impl<S: Store> Keeper<S> {
                 }
                 Err(error.into())
             }
+        }
+    }
+
+    /// Puts what follows an attempt into memory: the next run of a periodic timeout, or the next
+    /// timeout of its key.
+    fn put_next(&mut self, id: TimeoutId, next: Option<Micros>, then: Option<&Insert>, now: Micros) {
+        if let Some(due) = next {
+            self.put(Position { due, id }, now);
+        }
+        if let Some(then) = then {
+            self.put(Position { due: then.due, id: then.id }, now);
+            self.figures.scheduled.add(1);
         }
     }
 

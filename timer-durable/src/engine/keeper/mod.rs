@@ -41,7 +41,7 @@ use super::head::{Head, IdMap};
 use super::pace::Pace;
 use super::term::{Progress, Term};
 use crate::TimeoutId;
-use crate::message::{AttemptEnd, Message};
+use crate::message::{AttemptEnd, Message, NewTimeout};
 use crate::shutdown::{DurableStopReport, Shutdown};
 use crate::stats::Figures;
 use crate::store::{Micros, Store, StoreError};
@@ -94,6 +94,8 @@ struct Running {
     is_overdue: bool,
     /// Whether its end waits aside, so that it takes no place of a handler.
     is_parked: bool,
+    /// The next timeout of its key, which the handler has scheduled.
+    then: Option<Box<NewTimeout>>,
     /// Whether the timeout was too late to begin, so its handler does not run.
     has_expired: bool,
     progress: Arc<Progress>,
