@@ -9,7 +9,7 @@
 //! | `hyper` | [`HyperTimer`](hyper::HyperTimer) for the timeouts of hyper's connections and of hyper-util's pool, and [`ConnectionLimits`](hyper::ConnectionLimits) for all limits of a server's connection with one sleep |
 //! | `tower` | [`TimeoutLayer`](tower::TimeoutLayer), [`ResponseBodyTimeoutLayer`](tower::ResponseBodyTimeoutLayer), [`ExponentialBackoffMaker`](tower::ExponentialBackoffMaker) |
 //! | `quinn` | [`TimedRuntime`](quinn::TimedRuntime) for timers and clock of QUIC endpoints |
-//! | `stream` | [`IntervalStream`](stream::IntervalStream), [`DelayQueueStream`](stream::DelayQueueStream), [`DelayMapStream`](stream::DelayMapStream) |
+//! | `stream` | [`IntervalStream`](stream::IntervalStream), [`DelayQueueStream`](stream::DelayQueueStream), [`DelayMapStream`](stream::DelayMapStream), and [`TimedStreamExt`](stream::TimedStreamExt) for all streams |
 //! | `tokio-time` | [`tokio::time`], with the names of tokio's module |
 //! | `tokio` | [`paused`](tokio::paused) and [`runtime`](mod@tokio::runtime), which run a tokio program on virtual time in tests |
 //!

@@ -1,7 +1,13 @@
 //! Streams of ticks and of expired items, with the names of `tokio-stream`.
 //!
+//! [`TimedStreamExt`] adds `timeout`, `throttle`, `debounce` and `chunks_timeout` to all streams.
+//!
 //! A stream with many due items yields after 128 of them, so it does not keep its thread from other
 //! tasks. With the feature `tokio-time`, the items use up the task's cooperative budget on tokio.
+
+mod combinators;
+
+pub use combinators::{ChunksTimeoutStream, DebounceStream, ThrottleStream, TimedStreamExt, TimeoutStream};
 
 use core::hash::Hash;
 use core::pin::Pin;

@@ -2,7 +2,7 @@
 
 use futures::StreamExt;
 use std::time::Duration;
-use timer_adapters::stream::{DelayMapStream, DelayQueueStream, IntervalStream};
+use timer_adapters::stream::{DelayMapStream, DelayQueueStream, IntervalStream, TimedStreamExt};
 use timer_core::Timer;
 use timer_core::delay_queue::{DelayMap, DelayQueue, Expired};
 
@@ -82,4 +82,56 @@ fn streams_yield_what_their_sources_do() {
     map.insert("a", 1, SECOND);
     let entries: Vec<_> = driver.block_on(DelayMapStream::new(map).map(|entry| entry.key()).collect());
     assert_eq!(entries, ["a", "b"]);
+}
+
+/// Returns a stream of numbers, each of which comes after its delay in milliseconds.
+fn delayed(timer: &Timer, delays: &'static [u64]) -> impl futures::Stream<Item = usize> + use<> {
+    let timer = timer.clone();
+    futures::stream::iter(delays).enumerate().then(move |(id, delay)| {
+        let sleep = timer.sleep(Duration::from_millis(*delay));
+        async move {
+            sleep.await;
+            id
+        }
+    })
+}
+
+/// Collects the items of a stream and the milliseconds after which they came.
+fn timed<S: futures::Stream>(test: impl FnOnce(&Timer) -> S) -> Vec<(u128, S::Item)> {
+    let (timer, mut driver) = Timer::builder().build_manual().unwrap();
+    let begin = timer.now();
+    let stream = std::pin::pin!(test(&timer));
+    driver.block_on(stream.map(|item| ((timer.now() - begin).as_millis(), item)).collect())
+}
+
+#[test]
+fn a_late_item_is_announced_once() {
+    let seen = timed(|timer| delayed(timer, &[5, 30, 9, 25]).timeout(timer, Duration::from_millis(10)));
+    let seen: Vec<_> = seen.into_iter().map(|(at, item)| (at, item.ok())).collect();
+    assert_eq!(seen, [(5, Some(0)), (15, None), (35, Some(1)), (44, Some(2)), (54, None), (69, Some(3))]);
+}
+
+#[test]
+fn items_keep_their_distance() {
+    let seen = timed(|timer| delayed(timer, &[0, 0, 0, 25, 0]).throttle(timer, Duration::from_millis(10)));
+    assert_eq!(seen, [(0, 0), (10, 1), (20, 2), (55, 3), (65, 4)], "the stream rests in a pause");
+}
+
+#[test]
+fn the_last_item_before_a_silence_comes_out() {
+    let seen = timed(|timer| delayed(timer, &[1, 2, 3, 50, 9, 9]).debounce(timer, Duration::from_millis(10)));
+    assert_eq!(seen, [(16, 2), (74, 5)], "the last one at the end of the stream");
+    assert_eq!(timed(|timer| delayed(timer, &[]).debounce(timer, Duration::from_millis(10))), []);
+    let many = timed(|timer| futures::stream::iter(0..1_000).debounce(timer, Duration::from_millis(10)));
+    assert_eq!(many, [(0, 999)]);
+}
+
+#[test]
+fn chunks_are_full_or_in_time() {
+    let seen = timed(|timer| delayed(timer, &[1, 1, 1, 4, 20, 1]).chunks_timeout(timer, 3, Duration::from_millis(10)));
+    assert_eq!(seen, [(3, vec![0, 1, 2]), (17, vec![3]), (28, vec![4, 5])]);
+    let many = timed(|timer| futures::stream::iter(0..300).chunks_timeout(timer, 200, Duration::from_millis(10)));
+    assert_eq!(many.iter().map(|(at, chunk)| (*at, chunk.len())).collect::<Vec<_>>(), [(0, 200), (0, 100)]);
+    let single = timed(|timer| futures::stream::iter(0..2).chunks_timeout(timer, 0, Duration::from_millis(10)));
+    assert_eq!(single, [(0, vec![0]), (0, vec![1])]);
 }
