@@ -15,9 +15,8 @@
 //! This module knows no clocks, keys or locks, and does no work per tick.
 
 use super::bucket::{Bucket, OVERDUE};
-use super::discarded::Discarded;
 use super::location::{Location, Tracker};
-use super::raw::{Base, RawWheel};
+use super::raw::{Base, BucketParts, RawWheel};
 use super::slots::{CHUNK, Entry, Slots};
 use minima::Minima;
 use std::mem;
@@ -133,7 +132,7 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
     }
 
     #[inline(always)]
-    fn bucket_mut(&mut self, id: u32) -> Option<(&mut Bucket<V>, &mut P, &mut Discarded<V>)> {
+    fn bucket_mut(&mut self, id: u32) -> Option<BucketParts<'_, V, P>> {
         let Base { tracker, overdue, discarded, .. } = &mut self.base;
         let bucket = if id == OVERDUE { overdue } else { self.lists.get_mut(id as usize)? };
         Some((bucket, tracker, discarded))

@@ -21,7 +21,7 @@
 use super::bucket::{Bucket, OVERDUE};
 use super::discarded::Discarded;
 use super::location::{Location, Tracker};
-use super::raw::{Base, RawWheel};
+use super::raw::{Base, BucketParts, RawWheel};
 use super::slots::{Entry, Slots};
 use cascade::{Cascades, levels};
 use std::cell::Cell;
@@ -210,7 +210,7 @@ impl<V, P: Tracker<V>> RawWheel for RawHierarchical<V, P> {
     }
 
     #[inline(always)]
-    fn bucket_mut(&mut self, id: u32) -> Option<(&mut Bucket<V>, &mut P, &mut Discarded<V>)> {
+    fn bucket_mut(&mut self, id: u32) -> Option<BucketParts<'_, V, P>> {
         let Base { tracker, overdue, discarded, .. } = &mut self.base;
         let bucket = match self.levels.get_mut(id as usize / BUCKETS) {
             Some(level) => &mut level.as_mut()?.buckets[id as usize % BUCKETS],

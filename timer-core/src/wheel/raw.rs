@@ -61,6 +61,9 @@ impl<V, P: Tracker<V>> Base<V, P> {
     }
 }
 
+/// A bucket of a wheel, and the parts of the wheel that the upkeep of a bucket needs.
+pub(crate) type BucketParts<'a, V, P> = (&'a mut Bucket<V>, &'a mut P, &'a mut Discarded<V>);
+
 /// A timing wheel whose values are addressed by their locations.
 pub(crate) trait RawWheel {
     type Value;
@@ -75,10 +78,7 @@ pub(crate) trait RawWheel {
     fn bucket(&self, id: u32) -> Option<&Bucket<Self::Value>>;
 
     /// Returns the bucket with this number, and what its upkeep needs.
-    fn bucket_mut(
-        &mut self,
-        id: u32,
-    ) -> Option<(&mut Bucket<Self::Value>, &mut Self::Tracker, &mut Discarded<Self::Value>)>;
+    fn bucket_mut(&mut self, id: u32) -> Option<BucketParts<'_, Self::Value, Self::Tracker>>;
 
     /// Keeps up a bucket after the removal of a value with the deadline `removed` at `location`.
     fn keep_up(&mut self, location: Location, removed: u64);

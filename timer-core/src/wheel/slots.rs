@@ -246,15 +246,6 @@ impl<V> Slots<V> {
         chunk.slots
     }
 
-    /// Keeps the memory of a chunk without values if there is no other and it is small.
-    pub(super) fn put_back(&mut self, memory: Vec<Slot<V>>, discarded: &mut Discarded<V>) {
-        if self.is_empty() && self.open.is_gap() && memory.capacity() <= MIN_CAPACITY {
-            self.open.slots = memory;
-        } else {
-            discarded.push_slots(memory);
-        }
-    }
-
     /// Shortens the table by some gaps at its end.
     fn trim(&mut self, discarded: &mut Discarded<V>) {
         let number = self.open_number();

@@ -21,7 +21,7 @@ use super::{BITS, BUCKETS, LEVELS, RawHierarchical, id, insert_into, span};
 use crate::wheel::bucket::Bucket;
 use crate::wheel::location::Tracker;
 use crate::wheel::raw::{Base, RawWheel};
-use crate::wheel::slots::{CHUNK, Entry, Slots};
+use crate::wheel::slots::{CHUNK, Slots};
 
 /// The levels whose current bucket has values, one bit each.
 #[derive(Default)]
@@ -129,8 +129,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         if level.scanned >= slots.chunks() {
             self.cascades.set(at, false, true);
         }
-        let is_near = |deadline| deadline <= now || (deadline ^ now) >> finer == 0;
-        self.move_chosen(at, number, due, Some(is_near));
+        self.move_chosen(at, number, due, |deadline| deadline <= now || (deadline ^ now) >> finer == 0);
     }
 
     /// Performs step 2 of a cascade.
@@ -144,32 +143,28 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
 
     /// Moves all values of a chunk, and gives up its memory.
     fn empty_chunk(&mut self, at: usize, number: usize, due: &mut Slots<V>) {
-        self.move_chosen(at, number, due, None::<fn(u64) -> bool>);
+        self.move_chosen(at, number, due, |_| true);
+        let (index, is_empty) = (self.current(at), self.cascades.all() >> at & 1 == 0);
+        let Some(level) = self.levels[at].as_mut().filter(|_| !is_empty) else { return };
+        let slots = level.buckets[index].slots.take_chunk(number, &mut self.base.discarded);
+        self.base.discarded.push_slots(slots);
     }
 
     /// Moves the values of a chunk whose deadlines are `chosen` to finer levels, or to `due`.
-    /// Without a choice, moves all of them and gives up the chunk.
-    #[inline]
-    fn move_chosen(&mut self, at: usize, number: usize, due: &mut Slots<V>, chosen: Option<impl Fn(u64) -> bool>) {
+    fn move_chosen(&mut self, at: usize, number: usize, due: &mut Slots<V>, chosen: impl Fn(u64) -> bool) {
         let index = self.current(at);
         let (finer, coarser) = self.levels.split_at_mut(at);
         let Some(Some(level)) = coarser.first_mut() else { return };
         let bucket = &mut level.buckets[index];
         let Base { tracker, discarded, now, .. } = &mut self.base;
         let (now, mut occupied, mut moved, mut expired) = (*now, self.occupied, 0, 0);
-        let is_chosen = |deadline: u64| chosen.as_ref().is_none_or(|chosen| chosen(deadline));
         let chunk = bucket.slots.chunk_mut(number * CHUNK).map(|(chunk, _)| &chunk.slots);
         for (deadline, value) in chunk.into_iter().flatten() {
-            if let Some(value) = value.as_ref().filter(|_| is_chosen(*deadline)) {
+            if let Some(value) = value.as_ref().filter(|_| chosen(*deadline)) {
                 tracker.prefetch(value);
             }
         }
-        let mut slots = Vec::new();
-        if chosen.is_none() {
-            bucket.len -= bucket.slots.chunk_mut(number * CHUNK).map_or(0, |(chunk, _)| chunk.len);
-            slots = bucket.slots.take_chunk(number, discarded);
-        }
-        let mut place = |entry: Entry<V>| {
+        bucket.extract(number, chosen, |entry| {
             if entry.0 > now {
                 insert_into(finer, &mut occupied, now, entry, tracker, discarded);
                 moved += 1;
@@ -177,16 +172,11 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
                 due.insert(entry, discarded, |_, _| ());
                 expired += 1;
             }
-        };
-        for (deadline, value) in slots.drain(..) {
-            value.into_iter().for_each(|value| place((deadline, value)));
-        }
-        bucket.extract(number, is_chosen, place);
+        });
         if bucket.len == 0 {
             bucket.empty(discarded);
             self.cascades.set(at, false, false);
         }
-        bucket.slots.put_back(slots, discarded);
         self.occupied = occupied;
         // An owner who never asks may let it wrap round.
         self.cascaded = self.cascaded.wrapping_add(moved);
