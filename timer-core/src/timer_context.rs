@@ -119,7 +119,7 @@ impl TimerContext {
         }
     }
 
-    /// Ends a timeout whose task has been started by the owner of the turn.
+    /// Ends a timeout whose task has been started by the turn's thread.
     #[inline]
     pub(crate) fn end_expired(&self) {
         self.counters.expired.add(1);

@@ -29,12 +29,11 @@ pub enum Error {
     /// The store has failed, and nothing was written.
     Store(StoreError),
     /// The call was executed or not, because the connection or a sync failed during the commit, or
-    /// because the keeper panicked meanwhile. Repeat the call with this id and all of its other
-    /// arguments, by [`timeout_builder`](crate::DurableTimer::timeout_builder). If the first
-    /// call was executed, the second one has no effect. A cancel or a reset has no id and can
-    /// be repeated as it is. Find out whether the work of `with_connection` was committed before
-    /// you repeat it. A repeated `requeue` or `purge` returns `false` if the first one was
-    /// executed.
+    /// because the keeper panicked before it answered. Repeat the call with this id and all of its
+    /// other arguments, by [`timeout_builder`](crate::DurableTimer::timeout_builder). If the first
+    /// call was executed, the second one has no effect. A cancel or a reset has no id and can be
+    /// repeated as it is. Find out whether the work of `with_connection` was committed before you
+    /// repeat it. A repeated `requeue` or `purge` returns `false` if the first one was executed.
     OutcomeUnknown {
         /// The id of the timeout, if the call was to create one.
         id: Option<TimeoutId>,

@@ -1,5 +1,5 @@
 //! Opening a timer while the system refuses a thread. The process has no room for another stack in
-//! the meantime, so this test is a binary of its own. It needs Linux.
+//! the meantime, so this test is a separate binary. It needs Linux.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]

@@ -1,5 +1,5 @@
 //! Tasks for rayon's global pool, which cannot be started. That cannot be undone, so this test has
-//! a process of its own.
+//! a separate process.
 
 #![cfg(feature = "rayon")]
 #![allow(clippy::unwrap_used, reason = "tests")]

@@ -99,8 +99,8 @@ fn print(letter: &DeadLetter) {
 }
 
 fn change(store: &mut impl Store, action: Action, letters: &[&DeadLetter]) -> Result<(), Box<dyn Error>> {
-    // Only one of two letters with the same key can get the key back, so each letter has a batch of
-    // its own.
+    // Only one of two letters with the same key can get the key back, so each letter has its own
+    // batch.
     for letter in letters {
         let id = letter.id;
         let operation = match action {

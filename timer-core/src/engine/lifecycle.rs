@@ -8,7 +8,7 @@
 //! 3. It wakes the worker and waits for its end. The worker puts the entries that it has taken out
 //!    of a wheel but not won into `unclaimed`. If no thread waits for them, it cancels them.
 //! 4. It cancels each entry of steps 2 and 3 by its state word, and returns the ones for which this
-//!    succeeds. The others have run or were cancelled meanwhile.
+//!    succeeds. The others have run or were cancelled since.
 //!
 //! A caller that schedules a timeout at the same time either finds its shard closed and takes the
 //! task back, or has linked the entry before step 2, and `stop` returns it.
@@ -276,7 +276,7 @@ impl Engine {
         self.lifecycle.worker_ended.wait(until, || self.lifecycle.worker_gone.load(Ordering::Acquire));
     }
 
-    /// Keeps an entry that the owner of the turn has taken out of a wheel but not won, because the
+    /// Keeps an entry that the turn's thread has taken out of a wheel but not won, because the
     /// timer was stopped. Cancels it if no thread waits for it.
     pub(crate) fn leave_unclaimed(&self, timeout: Timeout) {
         if !timeout.state().is_waiting() {

@@ -2,8 +2,8 @@
 //! tasks, starts and stops.
 //!
 //! All timers use this engine, whether they have a worker thread, a driver or a manual driver. They
-//! differ in the owner of the turn, in the resolution, and in the number of shards, which is one on
-//! virtual time.
+//! differ in the thread that takes the turn, in the resolution, and in the number of shards, which
+//! is one on virtual time.
 
 mod drain;
 mod lifecycle;
@@ -40,7 +40,7 @@ pub(crate) struct Engine {
     pub(crate) context: Arc<TimerContext>,
     pub(crate) block: Block,
     registry: &'static Registry,
-    /// `None` if the owner of the turn runs the tasks.
+    /// `None` if the turn's thread runs the tasks.
     pub(crate) executor: Option<Box<dyn TaskExecutor>>,
     /// Whether the executor runs each task before it returns from `execute`. It is asked once, when
     /// the timer is built.

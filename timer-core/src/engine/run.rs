@@ -70,8 +70,8 @@ fn link_again(timeout: &Timeout, deadline: Deadline, now: Nanos, context: &Timer
     if timeout.link(deadline, tick).is_ok() {
         return None;
     }
-    // The entry is in no wheel, unless another thread has linked it meanwhile. In that case it may
-    // be queued or run, or `stop` may be about to end it, and the state word decides.
+    // The entry is in no wheel, unless another thread has linked it since. In that case it may be
+    // queued or run, or `stop` may be about to end it, and the state word decides.
     timeout.clone().cancel_by_stop().inspect(|_| context.end_cancelled())
 }
 
@@ -107,7 +107,7 @@ impl Drop for QueuedTask {
     }
 }
 
-/// Starts a task that was handed over, unless it was cancelled or moved meanwhile.
+/// Starts a task that was handed over, unless it was cancelled or moved since.
 fn start_queued(timeout: Timeout, context: &TimerContext) {
     let (counters, now) = (&context.counters, context.now());
     match timeout.start(now) {

@@ -159,7 +159,7 @@ impl Timer {
         self.engine.context.is_stopped()
     }
 
-    /// Returns the present by the timer's clock, which is the system's monotonic clock, or the
+    /// Returns the current time by the timer's clock, which is the system's monotonic clock, or the
     /// virtual time of a [`ManualDriver`](crate::ManualDriver).
     ///
     /// # Examples

@@ -262,10 +262,10 @@ impl ManualDriver {
         self.dispatcher.engine.context.alarm.set_wake_hook(Some(Arc::new(wake)));
     }
 
-    /// Lets time run with the system's clock from the present on, until [`pause`](Self::pause).
-    /// Does nothing if time runs already.
+    /// Lets time run with the system's clock from now on, until [`pause`](Self::pause). Does
+    /// nothing if time runs already.
     ///
-    /// Meanwhile, delays count from the time of the call. Timeouts run only within calls of
+    /// Until then, delays count from the time of the call. Timeouts run only within calls of
     /// [`advance`](Self::advance), so a loop calls it with `Duration::ZERO` after each
     /// [`next_expiry`](Self::next_expiry). A call that comes late runs the timeouts in the order of
     /// their deadlines, unless some were due already when they were scheduled. A longer `advance`,
@@ -323,7 +323,7 @@ impl ManualDriver {
         Duration::from_nanos(self.present().saturating_sub(self.origin))
     }
 
-    /// Returns the present by the timer's clock.
+    /// Returns the current time by the timer's clock.
     ///
     /// # Examples
     ///

@@ -92,9 +92,9 @@ pub(super) fn in_schema<'a>(sql: &'a str, schema: &str) -> Cow<'a, str> {
     Cow::Owned(named.replace("if not exists timer;", &format!("if not exists \"{schema}\";")))
 }
 
-/// The settings of each statement of the store that has a transaction of its own, before the
-/// session is known to keep settings. With this path, no function, operator or type of another
-/// schema can take the place of one of the system, whatever the path of the role is.
+/// The settings of each statement of the store that has its own transaction, before the session is
+/// known to keep settings. With this path, no function, operator or type of another schema can take
+/// the place of one of the system, whatever the path of the role is.
 pub(super) const SAFE_PATH: &str = "set local search_path = pg_catalog, pg_temp";
 
 /// A connection to PostgreSQL whose calls block.
@@ -274,7 +274,7 @@ impl PostgresConnection {
         self.run(sql, &[], &[])?.into_iter().next().ok_or(QueryError::NoRow)
     }
 
-    /// Begins a transaction with settings of its own.
+    /// Begins a transaction with its own settings.
     pub(super) fn begin(&mut self, settings: &str) -> Result<(), QueryError> {
         self.is_in_transaction = true;
         self.batch_execute(&format!("begin isolation level read committed; {SAFE_PATH}; {settings}"))

@@ -123,7 +123,7 @@ impl PostgresStore {
             }
             rows => rows?,
         };
-        // The parts of a look have snapshots of their own. The earliest one counts.
+        // The parts of a look have different snapshots. The earliest one counts.
         let next = look.next.get_or_insert(Frontier { from: i64::MAX, open: Vec::new() });
         for row in &rows {
             let number: i64 = row.get(2);

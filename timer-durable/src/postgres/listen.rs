@@ -4,7 +4,7 @@
 //! notification. While this connection listens, the store looks for the work of others only after a
 //! notification. Otherwise it looks once a second.
 //!
-//! Each thread has a flag of its own, so that a thread that is about to end says nothing about the
+//! Each thread has its own flag, so that a thread that is about to end says nothing about the
 //! connection of the next one.
 
 use super::connection::{Access, Dialed, Messages};

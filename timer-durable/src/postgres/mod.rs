@@ -60,7 +60,7 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(500);
 
 /// A store in a PostgreSQL database, which many processes on many machines share.
 ///
-/// Each process opens a store of its own. If one of them dies, freezes or loses its connection, the
+/// Each process opens its own store. If one of them dies, freezes or loses its connection, the
 /// others run its timeouts when its lease is over. The type of the connection for
 /// [`Due::complete_in`](crate::Due::complete_in) is [`PostgresConnection`].
 ///

@@ -30,7 +30,7 @@ pub(super) enum Verification {
 ///
 /// # Examples
 ///
-/// A password that changes, and a schema of its own, because two services share the database:
+/// A password that changes, and a separate schema, because two services share the database:
 ///
 /// ```no_run
 /// use timer_durable::PostgresOptions;
@@ -195,7 +195,7 @@ impl PostgresOptions {
     }
 
     /// Names the schema of the store, which is `timer` by default. Several services can share a
-    /// database if each has a schema of its own. In SQL, the functions then have its name, such as
+    /// database if each has its own schema. In SQL, the functions then have its name, such as
     /// `billing.schedule`.
     ///
     /// A name has at most 63 characters, which are lower-case letters, digits and `_`, and does not

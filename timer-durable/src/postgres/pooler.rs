@@ -36,7 +36,7 @@ pub(super) fn set_mark(mark: &str) -> String {
     format!("set timer_durable.probe = '{mark}'")
 }
 
-/// Returns the mark of the session that the connection has at present.
+/// Returns the mark of the session that the connection has now.
 fn mark(connection: &mut PostgresConnection) -> Result<Option<String>, QueryError> {
     let rows = connection.query_typed(&format!("select {MARK}"), &[], &[])?;
     let mark: Option<String> = rows.first().ok_or(QueryError::NoRow)?.get(0);

@@ -210,7 +210,7 @@ fn a_lost_connection_fails_only_the_call_under_way() {
     // Each call is set aside by itself, and waits for a lock again.
     (0..30).for_each(|_| waits.recv_timeout(LONG).unwrap());
     store.on_count(move || {
-        // The pauses of all calls end meanwhile.
+        // The pauses of all calls end in that time.
         thread::park_timeout(Duration::from_millis(1_100));
         breaks.store(true, Ordering::Relaxed);
     });

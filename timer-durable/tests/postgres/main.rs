@@ -37,7 +37,7 @@ use timer_durable::store::{Position, Store};
 use timer_durable::transaction::{Attempt, Insert, Operation, Outcome};
 use timer_durable::{PostgresStore, StoreError, TimeoutId};
 
-/// A database of its own for a test.
+/// A separate database for a test.
 struct Database {
     server: Arc<Server>,
     name: String,

@@ -1,5 +1,4 @@
-//! The server, in which each connection has a header timeout and each request has a timeout of its
-//! own.
+//! The server, in which each connection has a header timeout and each request has its own timeout.
 
 use std::convert::Infallible;
 use std::future::{pending, ready};
