@@ -29,7 +29,7 @@
 //!
 //! # Differences from tokio
 //!
-//! Nothing here panics. The futures are those of [`Timer`](crate::Timer), so a deadline that the
+//! Nothing here panics. The futures are those of [`Timer`], so a deadline that the
 //! timer refuses [moves to another timer](crate::future#refusals).
 //!
 //! | | tokio | here |

@@ -24,7 +24,7 @@ impl<K, V> DelayMap<K, V> {
     }
 
     /// Returns the key of the entry that comes out next, whether or not it is due, with the
-    /// exceptions and the cost of [`DelayQueue::peek`].
+    /// exceptions and the cost of [`DelayQueue::peek`](crate::delay_queue::DelayQueue::peek).
     ///
     /// # Examples
     ///
