@@ -240,7 +240,7 @@ impl TimeoutBuilder<'_> {
     }
 
     /// Makes the timeout expire if it cannot begin within `limit` after its due time. The
-    /// default is the limit of the [`Topic`](crate::Topic).
+    /// default is the limit of the [`Topic`].
     ///
     /// The time for which a timeout waits because no program has a handler for its topic counts
     /// towards the limit. After a failed attempt, the limit counts from the time of the retry. A

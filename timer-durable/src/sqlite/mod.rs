@@ -2,7 +2,7 @@
 //!
 //! - The file is in WAL mode with `synchronous=FULL`, so each commit is synced. Both are read back
 //!   when the file is opened.
-//! - The process is the [owner](owner) of the file. Another process that opens it gets an error that
+//! - The process is the [owner] of the file. Another process that opens it gets an error that
 //!   names the owner. If the path does not lead to the file any more, every call is an error.
 //! - One connection on the keeper's thread does everything, so no statement waits for another one.
 //!
