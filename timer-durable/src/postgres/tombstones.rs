@@ -1,10 +1,10 @@
 //! Removing tombstones whose time is over.
 //!
 //! A timeout that ends within ten minutes after its id was made leaves a tombstone until then,
-//! unless the instance that made the id ends it. Each node removes old ones by a separate statement.
-//! As a part of the renewal, a tombstone that a foreign key of the user protects would cost every
-//! node its lease. The statement needs no fence, because an insert of such an id is refused as too
-//! old.
+//! unless the instance that made the id ends it. Each node removes old ones by a separate
+//! statement. As a part of the renewal, a tombstone that a foreign key of the user protects would
+//! cost every node its lease. The statement needs no fence, because an insert of such an id is
+//! refused as too old.
 
 use super::PostgresStore;
 use crate::store::Store;
