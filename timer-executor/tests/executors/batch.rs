@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use timer_executor::{ExecuteError, ImmediateExecutor, Task, TaskExecutor};
 
-use crate::support::{Recorder, Shared, numbered, run_here};
+use crate::support::{Recorder, numbered, run_here};
 
 /// An executor that treats the n-th task as `plan` says, and runs all tasks after the plan's end.
 struct Planned {
@@ -40,16 +40,6 @@ impl TaskExecutor for Planned {
 }
 
 #[test]
-fn a_rejection_returns_the_same_task() {
-    let recorder = Arc::new(Recorder::default());
-    let executor = Planned::new(&[Step::Reject]);
-    let rejected = executor.execute(recorder.task()).unwrap_err();
-    assert_eq!(recorder.calls(), [""; 0]);
-    rejected.0.run();
-    assert_eq!(recorder.calls(), ["run"]);
-}
-
-#[test]
 fn rejected_tasks_keep_their_order() {
     use Step::{Reject, Run};
     let (mut tasks, ran) = numbered(7);
@@ -71,15 +61,6 @@ fn a_panic_in_a_batch_loses_one_task() {
     assert_eq!(ran.try_iter().collect::<Vec<_>>(), [0, 2]);
     assert_eq!(tasks.len(), 3, "no stand-in is left: {tasks:?}");
     assert_eq!(run_here(tasks, &ran), [1, 4, 5]);
-}
-
-#[test]
-fn a_closure_that_panics_abandons_its_task() {
-    let recorder = Arc::new(Recorder::default());
-    let executor = |_task: Task| panic!("no room in here");
-    let task = recorder.task();
-    assert!(catch_unwind(AssertUnwindSafe(|| TaskExecutor::execute(&executor, task))).is_err());
-    assert_eq!(recorder.calls(), ["abandoned"]);
 }
 
 /// An executor that rejects all tasks and records the methods that were called.
@@ -112,13 +93,6 @@ fn delegates_every_method(executor: impl TaskExecutor, refusing: &Refusing) {
 }
 
 #[test]
-fn an_arc_delegates_every_method() {
-    let refusing = Arc::new(Refusing::default());
-    let executor: Shared = refusing.clone();
-    delegates_every_method(executor, &refusing);
-}
-
-#[test]
 fn a_box_delegates_every_method() {
     let refusing = Arc::new(Refusing::default());
     let executor: Box<dyn TaskExecutor> = Box::new(refusing.clone());
@@ -134,14 +108,6 @@ fn inline_executors_report_it() {
     for (name, pool) in crate::support::pools(1) {
         assert!(!pool.runs_inline(), "{name}");
     }
-}
-
-#[test]
-fn an_immediate_batch_runs_in_order() {
-    let (mut tasks, ran) = numbered(100);
-    ImmediateExecutor.execute_batch(&mut tasks);
-    assert!(tasks.is_empty());
-    assert!(ran.try_iter().eq(0..100));
 }
 
 #[test]

@@ -1,14 +1,12 @@
 //! `ThreadPoolExecutor::wait_idle` returns when no task is left, and not earlier.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Barrier};
-use std::thread;
-use std::time::Instant;
 
 use timer_executor::{Task, TaskExecutor, ThreadPoolExecutor};
 
-use crate::support::{NEVER, blocker};
+use crate::support::NEVER;
 
 fn unbounded_and_bounded(threads: usize) -> [(&'static str, Arc<ThreadPoolExecutor>); 2] {
     let bounded = ThreadPoolExecutor::bounded(threads, 1000);
@@ -46,15 +44,6 @@ impl RunCount {
 }
 
 #[test]
-fn an_idle_pool_needs_no_wait() {
-    for (_, executor) in unbounded_and_bounded(2) {
-        executor.wait_idle();
-        executor.execute_batch(&mut Vec::new());
-        executor.wait_idle();
-    }
-}
-
-#[test]
 fn singles_and_batches_have_ended_after_the_wait() {
     for threads in [1, 3] {
         for (name, executor) in unbounded_and_bounded(threads) {
@@ -75,79 +64,6 @@ fn singles_and_batches_have_ended_after_the_wait() {
                 assert_eq!((ran.count(), ran.alive()), (given, 0), "{name}, round {round}");
             }
         }
-    }
-}
-
-#[test]
-fn a_wait_lasts_as_long_as_one_task_runs() {
-    for (name, executor) in unbounded_and_bounded(2) {
-        let (task, is_running, open) = blocker();
-        let ran = RunCount::default();
-        let mut batch = ran.tasks(20);
-        batch.insert(7, task);
-        executor.execute_batch(&mut batch);
-        is_running.recv_timeout(NEVER).unwrap();
-        thread::scope(|scope| {
-            let waiter = scope.spawn(|| executor.wait_idle());
-            // The other tasks end while it waits, and the blocked one does not.
-            let begun = Instant::now();
-            while ran.alive() > 0 {
-                assert!(begun.elapsed() < NEVER, "{name}");
-                thread::yield_now();
-            }
-            assert!(!waiter.is_finished(), "{name}");
-            open.send(()).unwrap();
-            waiter.join().unwrap();
-        });
-    }
-}
-
-#[test]
-fn a_wait_covers_tasks_that_add_tasks() {
-    struct Chain {
-        pool: Arc<ThreadPoolExecutor>,
-        ran: RunCount,
-    }
-
-    impl Chain {
-        fn link(self: Arc<Self>, left: usize) -> Task {
-            Task::new(move || {
-                // ORDERING: Relaxed, a plain count.
-                self.ran.0.fetch_add(1, Ordering::Relaxed);
-                if left > 0 {
-                    self.pool.execute(Arc::clone(&self).link(left - 1)).unwrap();
-                }
-            })
-        }
-    }
-
-    for (name, pool) in unbounded_and_bounded(2) {
-        for round in 1..=200 {
-            let chain = Arc::new(Chain { pool: pool.clone(), ran: RunCount::default() });
-            pool.execute(chain.clone().link(50)).unwrap();
-            pool.wait_idle();
-            assert_eq!(chain.ran.count(), 51, "{name}, round {round}");
-        }
-    }
-}
-
-#[test]
-fn many_threads_may_wait() {
-    for (name, executor) in unbounded_and_bounded(2) {
-        let together = Barrier::new(8);
-        thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    for round in 0..100 {
-                        let ran = RunCount::default();
-                        together.wait();
-                        executor.execute_batch(&mut ran.tasks(5));
-                        executor.wait_idle();
-                        assert_eq!(ran.count(), 5, "{name}, round {round}");
-                    }
-                });
-            }
-        });
     }
 }
 
@@ -187,18 +103,4 @@ fn waiting_for_the_own_pool_does_not_hang() {
             executor.wait_idle();
         }
     }
-}
-
-#[test]
-fn a_task_may_wait_for_another_pool() {
-    let [(_, one), (_, other)] = unbounded_and_bounded(1);
-    let ran = RunCount::default();
-    other.execute_batch(&mut ran.tasks(100));
-    let (report, counted) = channel();
-    one.execute(Task::new(move || {
-        other.wait_idle();
-        report.send(ran.count()).unwrap();
-    }))
-    .unwrap();
-    assert_eq!(counted.recv_timeout(NEVER), Ok(100));
 }

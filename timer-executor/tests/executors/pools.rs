@@ -29,70 +29,6 @@ fn a_blocked_task_does_not_delay_its_batch() {
 }
 
 #[test]
-fn a_blocked_task_does_not_delay_later_tasks() {
-    for (name, executor) in pools(2) {
-        let (task, is_running, open) = blocker();
-        let (mut first, first_ran) = numbered(50);
-        first.insert(0, task);
-        executor.execute_batch(&mut first);
-        is_running.recv_timeout(NEVER).unwrap();
-        for _ in 0..20 {
-            let (mut later, later_ran) = numbered(50);
-            executor.execute_batch(&mut later);
-            let (single, single_ran) = numbered(1);
-            for task in single {
-                executor.execute(task).unwrap();
-            }
-            assert_eq!(sorted_numbers(later_ran).len(), 50, "{name}");
-            assert_eq!(sorted_numbers(single_ran).len(), 1, "{name}");
-        }
-        assert_eq!(sorted_numbers(first_ran).len(), 50, "{name}");
-        open.send(()).unwrap();
-    }
-}
-
-#[test]
-fn all_threads_but_one_may_be_blocked() {
-    for (name, executor) in pools(4) {
-        let (mut batch, ran) = numbered(60);
-        let mut gates = Vec::new();
-        for at in [0, 20, 40] {
-            let (task, is_running, open) = blocker();
-            batch.insert(at, task);
-            gates.push((is_running, open));
-        }
-        executor.execute_batch(&mut batch);
-        assert_eq!(sorted_numbers(ran).len(), 60, "{name}");
-        for (is_running, open) in gates {
-            is_running.recv_timeout(NEVER).unwrap();
-            open.send(()).unwrap();
-        }
-    }
-}
-
-#[test]
-fn every_thread_runs_tasks() {
-    for (name, executor) in pools(3) {
-        // The barrier opens only when all three threads run one of the tasks.
-        let barrier = std::sync::Arc::new(std::sync::Barrier::new(3));
-        let (done, finished) = channel();
-        let task = |_| {
-            let (barrier, done) = (barrier.clone(), done.clone());
-            Task::new(move || {
-                barrier.wait();
-                done.send(()).unwrap();
-            })
-        };
-        let mut batch = (0..3).map(task).collect();
-        executor.execute_batch(&mut batch);
-        drop(done);
-        for _ in 0..3 {
-            assert!(finished.recv_timeout(NEVER).is_ok(), "{name}");
-        }
-    }
-}
-
-#[test]
 fn a_task_may_hand_a_batch_to_its_own_pool() {
     for threads in [1, 2] {
         for (name, executor) in pools(threads) {
@@ -131,23 +67,5 @@ fn accepted_tasks_run_after_the_drop_of_the_pool() {
         drop((executor, sender));
         open.send(()).unwrap();
         assert!(sorted_numbers(ran).into_iter().eq(0..110), "{name}");
-    }
-}
-
-#[test]
-fn no_task_runs_on_the_handing_thread() {
-    for (name, executor) in pools(1) {
-        let (sender, ran) = channel();
-        let mut batch = (0..10)
-            .map(|_| {
-                let sender = sender.clone();
-                Task::new(move || sender.send(std::thread::current().id()).unwrap())
-            })
-            .collect();
-        executor.execute_batch(&mut batch);
-        drop(sender);
-        let here = std::thread::current().id();
-        let there: Vec<_> = ran.iter().collect();
-        assert!(there.len() == 10 && !there.contains(&here), "{name}: {there:?}");
     }
 }
