@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
-use timer_core::{Timer, TimerBuilder};
+use timer_core::Timer;
 use timer_executor::{ExecuteError, Task, TaskExecutor};
 
 #[test]
@@ -77,37 +77,4 @@ fn stop_and_wait_hands_back_tasks_a_pool_drops() {
     assert_eq!(timer.stop_and_wait(MAX_WAIT).unwrap().in_flight, 0);
     let stats = timer.stats();
     assert_eq!((stats.scheduled, stats.expired, stats.cancelled, stats.executor_rejections), (2, 1, 1, 1));
-}
-
-const CALLS: u64 = 200_000;
-
-/// Schedules and cancels [`CALLS`] timeouts beside a worker that a task blocks, for at most ten
-/// seconds. Returns the duration of the longest call, and the number of calls.
-fn calls_beside_a_blocked_worker(builder: TimerBuilder) -> (Duration, u64) {
-    let timer = builder.build().unwrap();
-    let ((begun, inside), (release, released)) = (channel(), channel::<()>());
-    accepted(timer.new_timeout(Duration::ZERO, move |_| {
-        begun.send(()).unwrap();
-        let _ = released.recv();
-    }));
-    next(&inside);
-    let (begin, mut longest, mut calls) = (Instant::now(), Duration::ZERO, 0);
-    while calls < CALLS && begin.elapsed() < 10 * SECOND {
-        let before = Instant::now();
-        assert!(accepted(timer.new_timeout(HOUR, |_| {})).cancel());
-        longest = longest.max(before.elapsed());
-        calls += 1;
-    }
-    drop(release);
-    (longest, calls)
-}
-
-#[test]
-fn a_blocked_worker_does_not_hold_callers_long() {
-    // A caller that slowed down for the whole stall would soon make only 32 calls in each 8 ms,
-    // about 68,000 in ten seconds. This one notices after 100 ms that a task blocks the worker.
-    let (longest, calls) = calls_beside_a_blocked_worker(Timer::builder());
-    assert_eq!(calls, CALLS, "the longest call took {longest:?}");
-    let (longest, calls) = calls_beside_a_blocked_worker(Timer::builder().backpressure_sleep(false));
-    assert_eq!(calls, CALLS, "the longest call took {longest:?}");
 }

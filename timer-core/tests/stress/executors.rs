@@ -10,34 +10,21 @@ use timer_executor::{ExecuteError, RayonExecutor, Task, TaskExecutor, ThreadPool
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Executor {
     Immediate,
-    Rayon,
-    ThreadPool,
     /// A small pool that rejects tasks beyond its bound.
     Bounded,
-    /// A closure that sends the tasks to a thread.
-    Closure,
-    /// An executor that runs, rejects and drops tasks, and panics with a task.
+    /// An executor that runs tasks here and on rayon, rejects and drops them, and panics with one.
     Unruly,
 }
 
 impl Executor {
-    pub(crate) const ALL: [Executor; 6] = [
-        Executor::Immediate,
-        Executor::Rayon,
-        Executor::ThreadPool,
-        Executor::Bounded,
-        Executor::Closure,
-        Executor::Unruly,
-    ];
+    pub(crate) const ALL: [Executor; 3] = [Executor::Immediate, Executor::Bounded, Executor::Unruly];
 
     /// Adds the executor. The receiver disconnects when the executor is dropped, where a test can
     /// observe it.
     pub(crate) fn add_to(self, builder: TimerBuilder, seed: u64) -> (TimerBuilder, Option<Receiver<()>>) {
-        let builder = match self {
-            Executor::Immediate => builder,
-            Executor::Rayon => builder.executor(RayonExecutor::global()),
-            Executor::ThreadPool => builder.executor(ThreadPoolExecutor::new(2)),
-            Executor::Bounded => builder.executor(ThreadPoolExecutor::bounded(2, 2)),
+        match self {
+            Executor::Immediate => (builder, None),
+            Executor::Bounded => (builder.executor(ThreadPoolExecutor::bounded(2, 2)), None),
             Executor::Unruly => {
                 let (lose, lost) = channel::<Task>();
                 let (end, ended) = channel();
@@ -45,19 +32,9 @@ impl Executor {
                     lost.into_iter().for_each(drop);
                     drop(end);
                 });
-                return (builder.executor(Unruly { seed: AtomicU64::new(seed), lose }), Some(ended));
+                (builder.executor(Unruly { seed: AtomicU64::new(seed), lose }), Some(ended))
             }
-            Executor::Closure => {
-                let (give, tasks) = channel::<Task>();
-                let (end, ended) = channel();
-                std::thread::spawn(move || {
-                    tasks.into_iter().for_each(Task::run);
-                    drop(end);
-                });
-                return (builder.executor(move |task| drop(give.send(task))), Some(ended));
-            }
-        };
-        (builder, None)
+        }
     }
 }
 

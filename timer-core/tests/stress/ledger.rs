@@ -26,8 +26,9 @@ pub(crate) fn taking_back<R>(takes_back: bool, f: impl FnOnce() -> R) -> R {
     result
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
+    #[default]
     Closure,
     /// A task with a hook.
     Task,
@@ -35,7 +36,7 @@ pub(crate) enum Kind {
 }
 
 /// The record of one timeout.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Record {
     pub(crate) kind: Kind,
     /// The earliest first run of a timeout that is not moved, or `None` if it never comes.
@@ -77,6 +78,11 @@ fn get(count: &AtomicU64) -> u64 {
     count.load(Ordering::Acquire)
 }
 
+/// Adds one and returns the count before.
+fn add(count: &AtomicU64) -> u64 {
+    count.fetch_add(1, Ordering::AcqRel)
+}
+
 /// The ends that only the timer may know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unknown {
@@ -107,23 +113,9 @@ impl Ledger {
     }
 
     pub(crate) fn open(self: &Arc<Self>, kind: Kind, not_before: Option<Instant>) -> Capture {
-        let record = Arc::new(Record {
-            kind,
-            not_before,
-            moved: AtomicBool::new(false),
-            handle: OnceLock::new(),
-            in_run: AtomicBool::new(false),
-            late_runs: AtomicU64::new(0),
-            runs: AtomicU64::new(0),
-            cancelled: AtomicU64::new(0),
-            rejected: AtomicU64::new(0),
-            handed_back: AtomicU64::new(0),
-            hook_calls: AtomicU64::new(0),
-            panicked: AtomicU64::new(0),
-            freed: AtomicU64::new(0),
-        });
+        let record = Arc::new(Record { kind, not_before, ..Record::default() });
         lock(&self.records).push(record.clone());
-        self.open.fetch_add(1, Ordering::AcqRel);
+        add(&self.open);
         Capture { ledger: self.clone(), record, guards: None }
     }
 
@@ -135,7 +127,7 @@ impl Ledger {
 
     fn cancelled(&self, won: bool, timeout: &Timeout, record: &Record) {
         if won {
-            let before = record.cancelled.fetch_add(1, Ordering::AcqRel);
+            let before = add(&record.cancelled);
             self.check(before == 0, "cancel was won twice");
             let is_freed = get(&record.freed) == 1;
             self.check(is_freed || record.kind == Kind::Periodic, "cancel left the captures behind");
@@ -266,16 +258,16 @@ impl Capture {
         ledger.check(!record.in_run.swap(true, Ordering::AcqRel), "two runs overlap");
         ledger.check(get(&record.freed) == 0, "a run after the end");
         if TAKES_BACK.get() {
-            let before = record.handed_back.fetch_add(1, Ordering::AcqRel);
+            let before = add(&record.handed_back);
             ledger.check(before == 0 && timeout.is_cancelled(), "handed back twice, or not cancelled");
             return false;
         }
         if get(&record.cancelled) > 0 {
             // A periodic run may have won its right before that cancel and be no further than here.
-            let before = record.late_runs.fetch_add(1, Ordering::AcqRel);
+            let before = add(&record.late_runs);
             ledger.check(record.kind == Kind::Periodic && before == 0, "a run after cancel had returned");
         }
-        let runs = record.runs.fetch_add(1, Ordering::AcqRel);
+        let runs = add(&record.runs);
         let is_due = |then| now.is_none_or(|now| now >= then);
         if !record.moved.load(Ordering::Acquire) {
             ledger.check(record.not_before.is_some_and(is_due), "a run before its time");
@@ -290,8 +282,8 @@ impl Capture {
     /// Records the end of a run. `panics` is set if the run ends in a panic that the timer counts.
     pub(crate) fn end(&self, panics: bool) {
         if panics {
-            self.record.panicked.fetch_add(1, Ordering::AcqRel);
-            self.ledger.panics.fetch_add(1, Ordering::AcqRel);
+            add(&self.record.panicked);
+            add(&self.ledger.panics);
         }
         self.record.in_run.store(false, Ordering::Release);
     }
@@ -299,7 +291,7 @@ impl Capture {
     pub(crate) fn hook_called(&self, timeout: &Timeout) {
         let ran = get(&self.record.runs) > 0;
         self.ledger.check(!ran && timeout.is_cancelled(), "the hook was called after a run");
-        self.ledger.check(self.record.hook_calls.fetch_add(1, Ordering::AcqRel) == 0, "the hook was called twice");
+        self.ledger.check(add(&self.record.hook_calls) == 0, "the hook was called twice");
     }
 }
 
@@ -310,9 +302,9 @@ impl Drop for Capture {
         }
         let record = &*self.record;
         if TAKES_BACK.get() && record.ends() == 0 {
-            record.handed_back.fetch_add(1, Ordering::AcqRel);
+            add(&record.handed_back);
         }
-        self.ledger.check(record.freed.fetch_add(1, Ordering::AcqRel) == 0, "captures were dropped twice");
+        self.ledger.check(add(&record.freed) == 0, "captures were dropped twice");
         self.ledger.open.fetch_sub(1, Ordering::AcqRel);
     }
 }
