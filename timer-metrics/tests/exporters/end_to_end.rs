@@ -4,13 +4,11 @@
 //! All servers listen on a free port of the loopback address, and all files are in the target
 //! folder.
 
-use crate::support::Waiting;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::process::{Child, Command};
-use std::sync::mpsc::channel;
-use std::thread::{self, park_timeout};
+use std::thread::park_timeout;
 use std::time::Duration;
 use timer_core::{LagSnapshot, Timer};
 use timer_metrics::{LAG_BUCKETS, TimerMetrics};
@@ -29,9 +27,6 @@ const RUN: u32 = 3_000;
 const WAIT: u32 = 500;
 const CANCELLED: u32 = 200;
 const REFUSED: u32 = 7;
-
-/// The number of tasks handed over to an executor at once.
-const AT_EXECUTOR: u32 = 5;
 
 /// A Prometheus process that ends when this is dropped.
 struct Prometheus {
@@ -161,45 +156,4 @@ fn promtool_returns_the_counts_of_the_timer() {
     // Prometheus evaluates the rules without a failure.
     prometheus.until("sum(prometheus_rule_evaluations_total)", |times| times > 0.0);
     prometheus.until("sum(prometheus_rule_evaluation_failures_total)", |times| times == 0.0);
-}
-
-/// The tasks of an executor are scraped while they wait, while one of them runs, and after all have
-/// run.
-#[test]
-#[ignore = "needs Prometheus: cargo xtask metrics-e2e"]
-fn promtool_returns_the_tasks_at_the_executor() {
-    let executor = Waiting::default();
-    let timer = Timer::builder().name("pool").executor(executor.clone()).build().unwrap();
-    let server = TimerMetrics::from_iter([&timer]).serve(0).unwrap();
-    let (release, released) = channel::<()>();
-    timer.new_timeout(Duration::ZERO, move |_| released.recv().unwrap()).unwrap();
-    for _ in 1..AT_EXECUTOR {
-        timer.new_timeout(Duration::ZERO, |_| ()).unwrap();
-    }
-    let mut prometheus = Prometheus::start("pool", &server.local_addr().to_string());
-    let mut is = |state: &str, count: u32| {
-        prometheus.until(&format!("timer_tasks_{state}{{timer='pool'}}"), |value| value == f64::from(count));
-    };
-    is("queued", AT_EXECUTOR);
-    is("running", 0);
-
-    let runner = thread::spawn({
-        let executor = executor.clone();
-        move || executor.run_one()
-    });
-    is("running", 1);
-    is("queued", AT_EXECUTOR - 1);
-    release.send(()).unwrap();
-    runner.join().unwrap();
-    (1..AT_EXECUTOR).for_each(|_| executor.run_one());
-    is("running", 0);
-    is("queued", 0);
-
-    let stats = timer.stats();
-    assert_eq!(stats.start_lag.count(), u64::from(AT_EXECUTOR));
-    let all = |count| count == f64::from(AT_EXECUTOR);
-    prometheus.until("timer_start_lag_seconds_count{timer='pool'}", all);
-    prometheus.has_buckets("timer_start_lag_seconds_bucket{timer='pool'}", &stats.start_lag);
-    // A timer without a bound has no such series.
-    assert!(prometheus.series("timer_max_pending_timeouts{timer='pool'}").is_empty());
 }

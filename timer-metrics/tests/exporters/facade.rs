@@ -1,7 +1,7 @@
 //! The values that a recorder of the facade `metrics` receives.
 
 use crate::support::recorder::Keeper;
-use crate::support::{IN_TIME, LATE, MILLI, Waiting, counts, known};
+use crate::support::{IN_TIME, LATE, MILLI, counts, known};
 use metrics::Unit;
 use std::time::Duration;
 use timer_core::Timer;
@@ -49,30 +49,6 @@ fn each_lag_is_recorded_once_and_rounded_up() {
     driver.advance(Duration::ZERO);
     publish(&mut publisher, &keeper);
     assert_eq!(keeper.take_records(LAG), [(0.01, 1)]);
-}
-
-#[test]
-fn tasks_at_an_executor_are_published() {
-    let executor = Waiting::default();
-    let (timer, mut driver) = Timer::builder().executor(executor.clone()).build_manual().unwrap();
-    let (mut publisher, keeper) = (TimerMetrics::from_iter([&timer]).publisher(), Keeper::default());
-    let at_executor = |keeper: &Keeper| {
-        ["queued", "running"].map(|state| keeper.value(&format!("timer_tasks_{state}{{timer=timer}}")).unwrap())
-    };
-    let (mut inner, recorder) = (TimerMetrics::from_iter([&timer]).publisher(), keeper.clone());
-    timer.new_timeout(MILLI, move |_| publish(&mut inner, &recorder)).unwrap();
-    timer.new_timeout(MILLI, |_| {}).unwrap();
-    driver.advance(MILLI);
-    publish(&mut publisher, &keeper);
-    assert_eq!(at_executor(&keeper), [2.0, 0.0]);
-    assert!(keeper.take_records(START_LAG).is_empty());
-    driver.advance(10 * MILLI);
-    executor.run_one();
-    assert_eq!(at_executor(&keeper), [1.0, 1.0]);
-    assert_eq!(keeper.take_records(START_LAG), [(0.01, 1)]);
-    publish(&mut publisher, &keeper);
-    assert_eq!(at_executor(&keeper), [1.0, 0.0]);
-    assert_eq!(keeper.take_records(LAG), [(1e-6, 2), (1e-6, 2)]);
 }
 
 #[test]
@@ -124,25 +100,6 @@ fn an_unbounded_timer_does_not_inherit_a_bound() {
     assert_eq!(keeper.value("timer_pending_timeouts{timer=timer}"), Some(2.0));
     assert_eq!(keeper.value("timer_max_pending_timeouts{timer=timer}"), Some(0.0));
     assert_eq!(keeper.value("timer_longest_delay_seconds{timer=timer}"), Some(0.0));
-}
-
-#[test]
-fn a_timer_under_an_old_label_continues_counting() {
-    let metrics = TimerMetrics::new();
-    let (mut publisher, keeper) = (metrics.publisher(), Keeper::default());
-    let (first, _driver) = known(Timer::builder());
-    metrics.watch(&first);
-    publish(&mut publisher, &keeper);
-    drop(first);
-    drop(keeper.take_records(LAG));
-    let (second, mut driver) = Timer::builder().build_manual().unwrap();
-    second.new_timeout(MILLI, |_| {}).unwrap();
-    driver.advance(MILLI);
-    assert_eq!(metrics.watch(&second), "timer");
-    publish(&mut publisher, &keeper);
-    assert_eq!(keeper.value("timer_timeouts_scheduled_total{timer=timer}"), Some(11.0));
-    assert_eq!(keeper.value("timer_pending_timeouts{timer=timer}"), Some(0.0));
-    assert_eq!(keeper.take_records(LAG), [(1e-6, 1)]);
 }
 
 /// Counts of all timers that had the label add up. Each timer's lags are recorded from the first

@@ -6,11 +6,10 @@ use crate::support::promtool::promtool;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::exemplar::CounterWithExemplar;
 use prometheus_client::registry::Registry;
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -99,47 +98,6 @@ fn other_paths_are_404_and_other_methods_405() {
 }
 
 #[test]
-fn malformed_requests_do_not_stop_the_server() {
-    let server = MetricsServer::serve(0, Registry::default()).unwrap();
-    let addr = server.local_addr();
-    let tls = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\x00\x00".as_slice();
-    assert!(raw(addr, tls).starts_with("HTTP/1.1 400 "));
-    assert!(raw(addr, b"\0\0\0\0\r\n\r\n").starts_with("HTTP/1.1 400 "));
-    assert!(raw(addr, b"GET /metrics HTTP/1.1\r\nbad header\r\n\r\n").starts_with("HTTP/1.1 400 "));
-    assert!(raw(addr, b"GET /metrics HTTP/3.0\r\n\r\n").starts_with("HTTP/1.1 505 "));
-    assert!(raw(addr, b"GET /metrics\r\n\r\n").starts_with("HTTP/1.1 "));
-    let many = "a: b\r\n".repeat(65);
-    assert!(raw(addr, format!("GET /metrics HTTP/1.1\r\n{many}\r\n").as_bytes()).starts_with("HTTP/1.1 431 "));
-    let mut state = 1_u32;
-    for _ in 0..200 {
-        let bytes: Vec<u8> = (0..64)
-            .map(|_| {
-                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                (state >> 24) as u8
-            })
-            .collect();
-        let mut stream = TcpStream::connect(addr).unwrap();
-        stream.write_all(&bytes).unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
-        let _ = stream.read_to_end(&mut Vec::new());
-    }
-    assert_eq!(metrics(addr).status, 200);
-}
-
-/// The server must stop reading a head without an end, so that it takes no more memory.
-#[test]
-fn an_endless_request_is_cut_off() {
-    let server = MetricsServer::serve(0, Registry::default()).unwrap();
-    let mut stream = TcpStream::connect(server.local_addr()).unwrap();
-    stream.write_all(b"GET /metrics?").unwrap();
-    let chunk = [b'a'; 64 * 1024];
-    // Socket buffers hold some megabytes. More than that is sent only if the server reads it.
-    let sent = (0..4_096).try_for_each(|_| stream.write_all(&chunk));
-    assert!(sent.is_err(), "the server read 256 MiB of request line");
-    assert_eq!(metrics(server.local_addr()).status, 200);
-}
-
-#[test]
 fn a_client_that_is_still_sending_reads_its_reply() {
     let server = MetricsServer::serve(0, Registry::default()).unwrap();
     let body = "x".repeat(30_000);
@@ -177,30 +135,6 @@ fn slow_clients(addr: SocketAddr) -> Vec<TcpStream> {
     // The reply to the last client has begun.
     (&clients[3]).read_exact(&mut [0]).unwrap();
     clients.into()
-}
-
-#[test]
-fn slow_clients_do_not_delay_others() {
-    let mut registry = Registry::default();
-    registry.register_collector(Box::new(Long));
-    let server = MetricsServer::serve(0, registry).unwrap();
-    let slow = slow_clients(server.local_addr());
-    for _ in 0..3 {
-        assert!(metrics(server.local_addr()).body.len() > LENGTH);
-        assert_eq!(ask(server.local_addr(), "GET", "/", "").status, 404);
-    }
-    // The silent client is still connected, so the others did not wait for its end.
-    slow[0].set_nonblocking(true).unwrap();
-    assert_eq!((&slow[0]).read(&mut [0]).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
-}
-
-#[test]
-fn a_crowd_of_silent_clients_does_not_delay_others() {
-    let server = MetricsServer::serve(0, Registry::default()).unwrap();
-    let crowd: Vec<_> = (0..200).map(|_| TcpStream::connect(server.local_addr()).unwrap()).collect();
-    assert_eq!(metrics(server.local_addr()).status, 200);
-    // The server cut off the first clients to serve the later ones.
-    assert!(matches!((&crowd[0]).read(&mut [0]), Ok(0) | Err(_)));
 }
 
 #[test]
@@ -243,14 +177,6 @@ fn listens_on_loopback_by_default() {
     }
 }
 
-#[test]
-fn the_error_for_a_taken_address_names_it() {
-    let first = MetricsServer::serve(0, Registry::default()).unwrap();
-    let error = MetricsServer::serve(first.local_addr(), Registry::default()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::AddrInUse);
-    assert!(error.to_string().contains(&first.local_addr().to_string()), "{error}");
-}
-
 /// A collector that panics, perhaps with a payload that panics when it is dropped.
 #[derive(Debug)]
 struct Broken {
@@ -286,28 +212,6 @@ fn a_panicking_collector_gives_500_and_no_partial_text() {
             assert_eq!((reply.status, reply.body.as_str()), (500, "500 Internal Server Error\n"));
         }
     }
-}
-
-#[test]
-fn the_older_format_has_no_exemplars() {
-    let mut registry = Registry::default();
-    let counter: CounterWithExemplar<[(&str, &str); 1]> = CounterWithExemplar::default();
-    counter.inc_by(7, Some([("trace", "a # b")]), None);
-    registry.register("requests", "Requests", counter);
-    let server = MetricsServer::serve(0, registry).unwrap();
-    assert!(ask(server.local_addr(), "GET", "/metrics", "application/openmetrics-text").body.contains("trace"));
-    let plain = parse(&metrics(server.local_addr()).body, Format::Plain).unwrap();
-    assert_eq!(plain.families[0].name, "requests_total");
-    assert_eq!(plain.families[0].samples[0].value, 7.0);
-}
-
-#[test]
-fn a_dropped_timer_is_absent_from_the_next_scrape() {
-    let (timer, _driver) = known(Timer::builder());
-    let server = TimerMetrics::from_iter([&timer]).serve(0).unwrap();
-    assert!(metrics(server.local_addr()).body.contains("timer=\"timer\""));
-    drop(timer);
-    assert_eq!(metrics(server.local_addr()).body, "");
 }
 
 /// A collector that drops its own server during a scrape. A task that has captured the server may

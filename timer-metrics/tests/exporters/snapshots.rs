@@ -25,17 +25,6 @@ fn a_snapshot_has_the_counts_of_its_timer() {
 }
 
 #[test]
-fn the_set_keeps_no_timer_alive() {
-    let (timer, _driver) = Timer::builder().build_manual().unwrap();
-    let weak = timer.downgrade();
-    let metrics = TimerMetrics::from_iter([&timer]);
-    assert_eq!(labels(&metrics), ["timer"]);
-    drop(timer);
-    assert!(weak.upgrade().is_none());
-    assert!(labels(&metrics).is_empty());
-}
-
-#[test]
 fn a_watched_timer_drops_its_tasks_with_its_last_handle() {
     struct Ends(std::sync::mpsc::Sender<()>);
     impl Drop for Ends {
