@@ -2,8 +2,7 @@
 //! the task, so it is never lost.
 
 use super::executor::{Keeper, Queued, queued};
-use super::{assert_sound, check, check_heavy, fails, new, turn};
-use crate::sync::How;
+use super::{assert_sound, new, turn};
 use loom::thread;
 use std::time::Duration;
 
@@ -19,28 +18,11 @@ fn dropped_unrun_and_stop() {
     assert_sound(&engine);
 }
 
-#[test]
-fn dropped_unrun_beside_stop() {
-    check(dropped_unrun_and_stop);
-}
-
-#[test]
-#[should_panic(expected = "lost for good")]
-fn negative_the_flag_is_only_loaded() {
-    fails("timer_context.rs", "self.stopped.fetch_or(false", How::Read, dropped_unrun_and_stop);
-}
-
-#[test]
-#[should_panic(expected = "lost for good")]
-fn negative_the_flag_is_set_relaxed() {
-    fails("timer_context.rs", "!self.stopped.swap(true", How::Relaxed, dropped_unrun_and_stop);
-}
-
-#[test]
-#[should_panic(expected = "lost for good")]
-fn negative_the_flag_is_asked_relaxed() {
-    fails("timer_context.rs", "self.stopped.fetch_or(false", How::Relaxed, dropped_unrun_and_stop);
-}
+model!(check, dropped_unrun_and_stop,
+    the_flag_is_only_loaded ["lost for good"] Read "timer_context.rs" "self.stopped.fetch_or(false",
+    the_flag_is_set_relaxed ["lost for good"] Relaxed "timer_context.rs" "!self.stopped.swap(true",
+    the_flag_is_asked_relaxed ["lost for good"] Relaxed "timer_context.rs" "self.stopped.fetch_or(false",
+);
 
 /// The executor drops the task while the worker is going to sleep.
 fn dropped_unrun_and_sleep() {
@@ -63,48 +45,43 @@ fn dropped_unrun_and_sleep() {
     assert_sound(&engine);
 }
 
-#[test]
-fn dropped_unrun_while_the_worker_goes_to_sleep() {
-    check(dropped_unrun_and_sleep);
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_the_worker_is_not_woken() {
-    fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, dropped_unrun_and_sleep);
-}
+model!(check, dropped_unrun_and_sleep,
+    the_worker_is_not_woken ["deadlock"] Skip "alarm.rs" "|until| Some(sooner(until))",
+);
 
 /// The executor drops the task while the timeout is cancelled and the timer is stopped.
-#[test]
 fn dropped_unrun_and_cancel_and_stop() {
-    check_heavy(|| {
-        let Queued { engine, timeout, outcome, task, .. } = queued(|engine| new(engine, 5));
-        let canceller = thread::spawn(move || timeout.cancel());
-        let loser = thread::spawn(move || drop(task));
-        drop(engine.stop());
-        loser.join().unwrap();
-        let cancelled = usize::from(canceller.join().unwrap());
-        assert_eq!((outcome.ran() + cancelled, outcome.dropped()), (1, 1), "lost for good");
-        assert_eq!((engine.pending(), engine.stats().queued), (0, 0));
-        assert_sound(&engine);
-    });
+    let Queued { engine, timeout, outcome, task, .. } = queued(|engine| new(engine, 5));
+    let canceller = thread::spawn(move || timeout.cancel());
+    let loser = thread::spawn(move || drop(task));
+    drop(engine.stop());
+    loser.join().unwrap();
+    let cancelled = usize::from(canceller.join().unwrap());
+    assert_eq!((outcome.ran() + cancelled, outcome.dropped()), (1, 1), "lost for good");
+    assert_eq!((engine.pending(), engine.stats().queued), (0, 0));
+    assert_sound(&engine);
 }
 
+model!(check_heavy, dropped_unrun_and_cancel_and_stop,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
+
 /// The executor drops the task while the last reference to the engine is dropped.
-#[test]
 fn dropped_unrun_when_the_timer_is_gone() {
-    check(|| {
-        let (engine, keeper) = Keeper::timer();
-        let (timeout, outcome) = new(&engine, 5);
-        drop(timeout);
-        assert_eq!(super::turn_at(&mut engine.dispatcher(), 5), 1);
-        let task = keeper.take().expect("handed over");
-        let loser = thread::spawn(move || drop(task));
-        drop(engine);
-        loser.join().unwrap();
-        assert_eq!((outcome.ran(), outcome.dropped()), (1, 1), "lost for good");
-    });
+    let (engine, keeper) = Keeper::timer();
+    let (timeout, outcome) = new(&engine, 5);
+    drop(timeout);
+    assert_eq!(super::turn_at(&mut engine.dispatcher(), 5), 1);
+    let task = keeper.take().expect("handed over");
+    let loser = thread::spawn(move || drop(task));
+    drop(engine);
+    loser.join().unwrap();
+    assert_eq!((outcome.ran(), outcome.dropped()), (1, 1), "lost for good");
 }
+
+model!(check, dropped_unrun_when_the_timer_is_gone,
+    stopping_in_two_steps Split "timer_context.rs" "!self.stopped.swap(true",
+);
 
 /// The executor drops the task while `stop_and_wait` collects the tasks to return.
 fn dropped_unrun_and_stop_and_wait() {
@@ -121,13 +98,6 @@ fn dropped_unrun_and_stop_and_wait() {
     assert_sound(&engine);
 }
 
-#[test]
-fn dropped_unrun_beside_stop_and_wait() {
-    check(dropped_unrun_and_stop_and_wait);
-}
-
-#[test]
-#[should_panic]
-fn negative_stop_and_wait_is_overlooked() {
-    fails("timer_context.rs", "self.stopped.fetch_or(false", How::Read, dropped_unrun_and_stop_and_wait);
-}
+model!(check, dropped_unrun_and_stop_and_wait,
+    stop_and_wait_is_overlooked Read "timer_context.rs" "self.stopped.fetch_or(false",
+);

@@ -1,19 +1,16 @@
 //! Models of the alarm. If a caller schedules the earliest timeout while the worker is going to
 //! sleep, no wake-up is missed and at most one is sent.
 
-use super::{check, check_at, engine, fails, fails_at, new};
+use super::{beside, engine, new};
 use crate::alarm::Alarm;
 use crate::deadline::NO_TICK;
-use crate::sync::{Arc, AtomicU64, How, Ordering};
+use crate::sync::{Arc, AtomicU64, Ordering};
 use loom::thread;
 
 /// The sleeper parks without a limit, so a missed wake-up is a deadlock.
 fn sleep_and_schedule() {
     let engine = engine();
-    let caller = {
-        let engine = engine.clone();
-        thread::spawn(move || drop(new(&engine, 5)))
-    };
+    let caller = beside(&engine, move |engine| drop(new(&engine, 5)));
     let alarm = &engine.context.alarm;
     loop {
         alarm.arm();
@@ -29,64 +26,37 @@ fn sleep_and_schedule() {
     assert!(alarm.wake_ups_sent() <= 1);
 }
 
-#[test]
-fn no_wake_up_is_missed() {
-    check_at(3, sleep_and_schedule);
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_a_caller_does_not_wake() {
-    fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, sleep_and_schedule);
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_arming_without_acquire() {
-    fails("alarm.rs", "self.until.swap(NO_TICK", How::Relaxed, sleep_and_schedule);
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_arming_by_load_and_store() {
-    fails("alarm.rs", "self.until.swap(NO_TICK", How::Split, sleep_and_schedule);
-}
-
-/// A caller only loads the word before it decides to wake the sleeper. A load has no place in the
-/// word's history, so it may read an old `AWAKE`.
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_a_caller_only_loads() {
-    fails("alarm.rs", "|until| Some(sooner(until))", How::Read, sleep_and_schedule);
-}
+model!(check_at 3, sleep_and_schedule,
+    a_caller_does_not_wake ["deadlock"] Skip "alarm.rs" "|until| Some(sooner(until))",
+    arming_without_acquire ["deadlock"] Relaxed "alarm.rs" "self.until.swap(NO_TICK",
+    arming_by_load_and_store ["deadlock"] Split "alarm.rs" "self.until.swap(NO_TICK",
+    // A caller only loads the word before it decides to wake the sleeper. A load has no place in
+    // the word's history, so it may read an old `AWAKE`.
+    a_caller_only_loads ["deadlock"] Read "alarm.rs" "|until| Some(sooner(until))",
+);
 
 /// Only one of many callers wakes the sleeper.
-#[test]
 fn two_callers_send_one_wake_up() {
-    check(|| {
-        let engine = engine();
-        let alarm = &engine.context.alarm;
-        alarm.arm();
-        assert!(alarm.set(engine.next()));
-        let other = {
-            let engine = engine.clone();
-            thread::spawn(move || drop(new(&engine, 5)))
-        };
-        drop(new(&engine, 7));
-        other.join().unwrap();
-        assert_eq!(alarm.wake_ups_sent(), 1);
-    });
+    let engine = engine();
+    let alarm = &engine.context.alarm;
+    alarm.arm();
+    assert!(alarm.set(engine.next()));
+    let other = beside(&engine, move |engine| drop(new(&engine, 5)));
+    drop(new(&engine, 7));
+    other.join().unwrap();
+    assert_eq!(alarm.wake_ups_sent(), 1);
 }
+
+model!(check, two_callers_send_one_wake_up,
+    locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new",
+);
 
 /// The worker takes a turn between two sleeps. `disarm` must not break the order between a caller
 /// that has found the sleeper awake and the sleeper's next look at the shards.
 fn turn_between_two_sleeps() {
     let next = Arc::new(AtomicU64::new(NO_TICK));
     let alarm = Arc::new(Alarm::default());
-    let first = {
-        let alarm = alarm.clone();
-        thread::spawn(move || alarm.wake_before(3))
-    };
+    let first = beside(&alarm, move |alarm| alarm.wake_before(3));
     let second = {
         let (next, alarm) = (next.clone(), alarm.clone());
         thread::spawn(move || {
@@ -103,13 +73,6 @@ fn turn_between_two_sleeps() {
     assert!(!sleeps || alarm.is_up(), "asleep, and no call has come");
 }
 
-#[test]
-fn a_turn_between_two_sleeps_hides_nothing() {
-    check_at(3, turn_between_two_sleeps);
-}
-
-#[test]
-#[should_panic(expected = "asleep")]
-fn negative_a_plain_store_between_two_sleeps() {
-    fails_at(3, "alarm.rs", "self.until.swap(AWAKE", How::Split, turn_between_two_sleeps);
-}
+model!(check_at 3, turn_between_two_sleeps,
+    a_plain_store_between_two_sleeps ["asleep"] Split "alarm.rs" "self.until.swap(AWAKE",
+);

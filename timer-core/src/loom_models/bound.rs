@@ -1,8 +1,7 @@
 //! Models of the bound on pending timeouts. It is never exceeded, and no permit is lost.
 
-use super::{assert_sound, bounded, check, check_heavy, fails, new, set_time, try_new, turn, turn_elsewhere, turn_out};
+use super::{assert_sound, beside, bounded, new, set_time, try_new, turn, turn_elsewhere, turn_out};
 use crate::error::RejectReason;
-use crate::sync::How;
 use loom::thread;
 
 fn two_schedulers_and_an_expiry() {
@@ -10,10 +9,7 @@ fn two_schedulers_and_an_expiry() {
     let (first, first_outcome) = new(&engine, 5);
     drop(first);
     set_time(&engine, 5);
-    let other = {
-        let engine = engine.clone();
-        thread::spawn(move || try_new(&engine, 50).0.map(drop))
-    };
+    let other = beside(&engine, move |engine| try_new(&engine, 50).0.map(drop));
     let expired = turn(&mut engine.dispatcher());
     let mine = try_new(&engine, 50).0.map(drop);
     let theirs = other.join().unwrap();
@@ -30,35 +26,22 @@ fn two_schedulers_and_an_expiry() {
     assert_sound(&engine);
 }
 
-#[test]
-fn one_permit_two_schedulers_and_an_expiry() {
-    check(two_schedulers_and_an_expiry);
-}
-
-#[test]
-#[should_panic(expected = "the bound is exceeded")]
-fn negative_acquire_by_load_and_store() {
-    fails("counters/counter.rs", "fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)", How::Split, || {
-        two_schedulers();
-    });
-}
+model!(check, two_schedulers_and_an_expiry,
+    locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new",
+);
 
 fn two_schedulers() {
     let engine = bounded(1);
-    let other = {
-        let engine = engine.clone();
-        thread::spawn(move || try_new(&engine, 50).0.is_ok())
-    };
+    let other = beside(&engine, move |engine| try_new(&engine, 50).0.is_ok());
     let mine = try_new(&engine, 50).0.is_ok();
     let accepted = usize::from(other.join().unwrap()) + usize::from(mine);
     assert!(accepted <= 1, "the bound is exceeded");
     assert_eq!(accepted, 1);
 }
 
-#[test]
-fn one_permit_and_two_schedulers() {
-    check(two_schedulers);
-}
+model!(check, two_schedulers,
+    acquire_by_load_and_store ["the bound is exceeded"] Split "counters/counter.rs" "fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)",
+);
 
 /// Two cancels and an expiry of one timeout release one permit.
 fn two_cancels_and_an_expiry() {
@@ -66,30 +49,26 @@ fn two_cancels_and_an_expiry() {
     drop(new(&engine, 90));
     let (timeout, _) = new(&engine, 5);
     set_time(&engine, 5);
-    let other = {
-        let timeout = timeout.clone();
-        thread::spawn(move || timeout.cancel())
-    };
+    let other = beside(&timeout, move |timeout| timeout.cancel());
     let worker = turn_elsewhere(&engine);
     let ended = usize::from(timeout.cancel()) + usize::from(other.join().unwrap()) + worker.join().unwrap();
     assert_eq!((ended, engine.pending()), (1, 1));
     assert_sound(&engine);
 }
 
-#[test]
-fn two_cancels_and_an_expiry_release_one_permit() {
-    check_heavy(two_cancels_and_an_expiry);
+model!(check_heavy, two_cancels_and_an_expiry,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
+
+fn two_cancels() {
+    let engine = bounded(2);
+    let timeouts = [new(&engine, 5).0, new(&engine, 6).0];
+    let others = timeouts.map(|timeout| thread::spawn(move || timeout.cancel()));
+    others.into_iter().for_each(|other| assert!(other.join().unwrap()));
+    let _ = turn_out(&mut engine.dispatcher());
+    assert_eq!(engine.pending(), 0, "a permit is lost");
 }
 
-#[test]
-#[should_panic]
-fn negative_release_by_load_and_store() {
-    fails("counters/counter.rs", "self.acquired.fetch_sub(1", How::Split, || {
-        let engine = bounded(2);
-        let timeouts = [new(&engine, 5).0, new(&engine, 6).0];
-        let others = timeouts.map(|timeout| thread::spawn(move || timeout.cancel()));
-        others.into_iter().for_each(|other| assert!(other.join().unwrap()));
-        let _ = turn_out(&mut engine.dispatcher());
-        assert_eq!(engine.pending(), 0, "a permit is lost");
-    });
-}
+model!(check, two_cancels,
+    release_by_load_and_store Split "counters/counter.rs" "self.acquired.fetch_sub(1",
+);

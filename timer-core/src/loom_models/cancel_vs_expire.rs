@@ -1,9 +1,8 @@
 //! Models of the races between cancel, reset and expiry. Exactly one of them wins. The task either
 //! runs or is dropped, once, and the entry is freed once.
 
-use super::{assert_sound, check, check_heavy, engine, fails, new, set_time, turn, turn_at, turn_out};
+use super::{assert_sound, beside, engine, new, set_time, turn, turn_at, turn_out};
 use crate::deadline::NO_TICK;
-use crate::sync::How;
 use loom::thread;
 use std::time::Duration;
 
@@ -21,53 +20,47 @@ fn cancel_and_expire() {
     assert_sound(&engine);
 }
 
-#[test]
-fn cancel_and_expire_never_both_win() {
-    check(cancel_and_expire);
-}
-
-#[test]
-#[should_panic]
-fn negative_a_load_and_a_store_let_both_win() {
-    fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, cancel_and_expire);
-}
+model!(check, cancel_and_expire,
+    a_load_and_a_store_let_both_win Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
 
 /// One thread writes the task, and the thread that wins takes it.
-#[test]
 fn one_of_two_cancels_wins() {
-    check(|| {
-        let engine = engine();
-        let (timeout, outcome) = new(&engine, 5);
-        let other = {
-            let timeout = timeout.clone();
-            thread::spawn(move || timeout.cancel())
-        };
-        let (mine, theirs) = (timeout.cancel(), other.join().unwrap());
-        assert!(mine != theirs);
-        assert_eq!((outcome.ran(), outcome.dropped(), engine.stats().cancelled), (0, 1, 1));
-        drop(timeout);
-        assert_eq!(turn_out(&mut engine.dispatcher()), 0, "nothing is left in the wheel");
-        assert_sound(&engine);
-    });
+    let engine = engine();
+    let (timeout, outcome) = new(&engine, 5);
+    let other = beside(&timeout, move |timeout| timeout.cancel());
+    let (mine, theirs) = (timeout.cancel(), other.join().unwrap());
+    assert!(mine != theirs);
+    assert_eq!((outcome.ran(), outcome.dropped(), engine.stats().cancelled), (0, 1, 1));
+    drop(timeout);
+    assert_eq!(turn_out(&mut engine.dispatcher()), 0, "nothing is left in the wheel");
+    assert_sound(&engine);
 }
 
-#[test]
+model!(check, one_of_two_cancels_wins,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
+
 fn cancel_and_reset_to_later() {
-    check(|| cancel_and_reset(9));
+    cancel_and_reset(9);
 }
 
-#[test]
+model!(check, cancel_and_reset_to_later,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
+
 fn cancel_and_reset_to_earlier() {
-    check(|| cancel_and_reset(2));
+    cancel_and_reset(2);
 }
+
+model!(check, cancel_and_reset_to_earlier,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
 
 fn cancel_and_reset(nanos: u64) {
     let engine = engine();
     let (timeout, outcome) = new(&engine, 5);
-    let other = {
-        let timeout = timeout.clone();
-        thread::spawn(move || timeout.reset(Duration::from_nanos(nanos)))
-    };
+    let other = beside(&timeout, move |timeout| timeout.reset(Duration::from_nanos(nanos)));
     assert!(timeout.cancel(), "a reset never prevents a cancel");
     let _ = other.join().unwrap();
     assert_eq!((outcome.ran(), outcome.dropped(), engine.pending()), (0, 1, 0));
@@ -82,10 +75,7 @@ fn reset_and_expire() {
     let engine = engine();
     let (timeout, outcome) = new(&engine, 5);
     set_time(&engine, 5);
-    let other = {
-        let timeout = timeout.clone();
-        thread::spawn(move || timeout.reset(Duration::from_nanos(4)))
-    };
+    let other = beside(&timeout, move |timeout| timeout.reset(Duration::from_nanos(4)));
     let mut dispatcher = engine.dispatcher();
     let ran = turn(&mut dispatcher);
     let moved = other.join().unwrap();
@@ -98,70 +88,66 @@ fn reset_and_expire() {
     assert_sound(&engine);
 }
 
-#[test]
-fn reset_and_expire_never_both_win() {
-    check(reset_and_expire);
-}
+model!(check, reset_and_expire,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
 
 /// The entry is linked at its earlier deadline in time, even if another caller holds the shard's
 /// lock.
-#[test]
 fn reset_to_earlier_while_others_are_at_work() {
-    check(|| {
-        let engine = engine();
-        let (timeout, outcome) = new(&engine, 90);
-        let other = {
-            let engine = engine.clone();
-            thread::spawn(move || drop(new(&engine, 50)))
-        };
-        assert!(timeout.reset(Duration::from_nanos(5)));
-        other.join().unwrap();
-        assert!(engine.next() <= 5, "missed");
-        assert_eq!((turn_at(&mut engine.dispatcher(), 5), outcome.ran()), (1, 1));
-        assert_sound(&engine);
-    });
+    let engine = engine();
+    let (timeout, outcome) = new(&engine, 90);
+    let other = beside(&engine, move |engine| drop(new(&engine, 50)));
+    assert!(timeout.reset(Duration::from_nanos(5)));
+    other.join().unwrap();
+    assert!(engine.next() <= 5, "missed");
+    assert_eq!((turn_at(&mut engine.dispatcher(), 5), outcome.ran()), (1, 1));
+    assert_sound(&engine);
 }
+
+model!(check, reset_to_earlier_while_others_are_at_work,
+    locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new",
+);
 
 /// The timeout is cancelled while a turn moves the entry to a finer level, without writing the new
 /// location into it.
-#[test]
 fn cancel_while_the_entry_is_cascaded() {
-    check(|| {
-        let engine = engine();
-        let (timeout, outcome) = new(&engine, 70);
-        let (near, _) = new(&engine, 64);
-        drop(near);
-        set_time(&engine, 64);
-        let other = thread::spawn(move || timeout.cancel());
-        let mut dispatcher = engine.dispatcher();
-        let _ = turn(&mut dispatcher);
-        assert!(other.join().unwrap());
-        assert_eq!((outcome.ran(), outcome.dropped()), (0, 1));
-        let _ = turn_out(&mut dispatcher);
-        assert_eq!((outcome.ran(), engine.pending()), (0, 0));
-        assert_sound(&engine);
-    });
+    let engine = engine();
+    let (timeout, outcome) = new(&engine, 70);
+    let (near, _) = new(&engine, 64);
+    drop(near);
+    set_time(&engine, 64);
+    let other = thread::spawn(move || timeout.cancel());
+    let mut dispatcher = engine.dispatcher();
+    let _ = turn(&mut dispatcher);
+    assert!(other.join().unwrap());
+    assert_eq!((outcome.ran(), outcome.dropped()), (0, 1));
+    let _ = turn_out(&mut dispatcher);
+    assert_eq!((outcome.ran(), engine.pending()), (0, 0));
+    assert_sound(&engine);
 }
 
+model!(check, cancel_while_the_entry_is_cascaded,
+    locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new",
+);
+
 /// A cancel, a reset and an expiry meet.
-#[test]
 fn cancel_and_reset_and_expire() {
-    check_heavy(|| {
-        let engine = engine();
-        let (timeout, outcome) = new(&engine, 5);
-        set_time(&engine, 5);
-        let canceller = {
-            let timeout = timeout.clone();
-            thread::spawn(move || timeout.cancel())
-        };
-        let mover = thread::spawn(move || timeout.reset(Duration::from_nanos(4)));
-        let mut dispatcher = engine.dispatcher();
-        let mut ran = turn(&mut dispatcher);
-        let cancelled = canceller.join().unwrap();
-        let _ = mover.join().unwrap();
-        ran += turn_out(&mut dispatcher);
-        assert_eq!(ran + usize::from(cancelled), 1);
-        assert_eq!((outcome.ran(), outcome.dropped(), engine.pending()), (ran, 1, 0));
-        assert_sound(&engine);
-    });
+    let engine = engine();
+    let (timeout, outcome) = new(&engine, 5);
+    set_time(&engine, 5);
+    let canceller = beside(&timeout, move |timeout| timeout.cancel());
+    let mover = thread::spawn(move || timeout.reset(Duration::from_nanos(4)));
+    let mut dispatcher = engine.dispatcher();
+    let mut ran = turn(&mut dispatcher);
+    let cancelled = canceller.join().unwrap();
+    let _ = mover.join().unwrap();
+    ran += turn_out(&mut dispatcher);
+    assert_eq!(ran + usize::from(cancelled), 1);
+    assert_eq!((outcome.ran(), outcome.dropped(), engine.pending()), (ran, 1, 0));
+    assert_sound(&engine);
 }
+
+model!(check_heavy, cancel_and_reset_and_expire,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);

@@ -6,19 +6,14 @@
 //! moves each of them before those stores.
 
 use super::executor::Keeper;
-use super::{check, engine, fails, new, set_time, turn};
-use crate::sync::How;
-use loom::thread;
+use super::{beside, check, engine, new, set_time, turn};
 use timer_executor::Task;
 
 /// One timeout stays pending. Another one is scheduled and cancelled while a reader counts.
 fn schedule_and_cancel_and_count() {
     let engine = engine();
     let (kept, _) = new(&engine, 9);
-    let reader = {
-        let engine = engine.clone();
-        thread::spawn(move || engine.pending())
-    };
+    let reader = beside(&engine, move |engine| engine.pending());
     let (timeout, _) = new(&engine, 5);
     assert!(timeout.cancel());
     let pending = reader.join().unwrap();
@@ -27,36 +22,10 @@ fn schedule_and_cancel_and_count() {
     assert!(kept.cancel());
 }
 
-#[test]
-fn schedule_and_cancel_while_another_counts() {
-    check(schedule_and_cancel_and_count);
-}
-
-#[test]
-#[should_panic(expected = "without its start")]
-fn negative_adding_without_release() {
-    fails("counters/counter.rs", "self.0.store(before.wrapping_add(n)", How::Relaxed, schedule_and_cancel_and_count);
-}
-
-#[test]
-#[should_panic(expected = "without its start")]
-fn negative_reading_without_acquire() {
-    let line = "fn get .. self.0.load(Ordering::Acquire)";
-    fails("counters/counter.rs", line, How::Relaxed, schedule_and_cancel_and_count);
-}
-
-#[test]
-#[should_panic(expected = "without its start")]
-fn negative_adding_elsewhere_without_release() {
-    fails("counters/counter.rs", "self.0.fetch_add(n", How::Relaxed, an_end_elsewhere);
-}
-
-#[test]
-#[should_panic(expected = "without its start")]
-fn negative_reading_elsewhere_without_acquire() {
-    let line = "fn add_contended .. self.0.load(Ordering::Acquire)";
-    fails("counters/counter.rs", line, How::Relaxed, an_end_elsewhere);
-}
+model!(check, schedule_and_cancel_and_count,
+    adding_without_release ["without its start"] Relaxed "counters/counter.rs" "self.0.store(before.wrapping_add(n)",
+    reading_without_acquire ["without its start"] Relaxed "counters/counter.rs" "fn get .. self.0.load(Ordering::Acquire)",
+);
 
 /// The reader reads the two counters in the wrong order.
 #[test]
@@ -65,14 +34,11 @@ fn negative_starts_are_read_before_ends() {
     check(|| {
         let engine = engine();
         let (_kept, _) = new(&engine, 9);
-        let reader = {
-            let engine = engine.clone();
-            thread::spawn(move || {
-                let shard = engine.shards()[0];
-                let scheduled = shard.scheduled();
-                scheduled.saturating_sub(shard.cancelled())
-            })
-        };
+        let reader = beside(&engine, move |engine| {
+            let shard = engine.shards()[0];
+            let scheduled = shard.scheduled();
+            scheduled.saturating_sub(shard.cancelled())
+        });
         let (timeout, _) = new(&engine, 5);
         assert!(timeout.cancel());
         let pending = reader.join().unwrap();
@@ -86,10 +52,7 @@ fn an_end_elsewhere() {
     let (engine, keeper) = Keeper::timer();
     let (kept, _) = new(&engine, 90);
     set_time(&engine, 5);
-    let reader = {
-        let engine = engine.clone();
-        thread::spawn(move || engine.pending())
-    };
+    let reader = beside(&engine, move |engine| engine.pending());
     drop(new(&engine, 5));
     assert_eq!(turn(&mut engine.dispatcher()), 1);
     keeper.take().into_iter().for_each(Task::run);
@@ -99,7 +62,7 @@ fn an_end_elsewhere() {
     assert!(kept.cancel());
 }
 
-#[test]
-fn an_end_elsewhere_while_another_counts() {
-    check(an_end_elsewhere);
-}
+model!(check, an_end_elsewhere,
+    adding_elsewhere_without_release ["without its start"] Relaxed "counters/counter.rs" "self.0.fetch_add(n",
+    reading_elsewhere_without_acquire ["without its start"] Relaxed "counters/counter.rs" "fn add_contended .. self.0.load(Ordering::Acquire)",
+);

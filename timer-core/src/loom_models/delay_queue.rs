@@ -1,10 +1,10 @@
 //! Models of the leader and the followers of a shared delay queue. All waits are without a limit,
 //! so an item that no consumer takes is a deadlock.
 
-use super::{check, engine, fails};
+use super::engine;
 use crate::delay_queue::SharedDelayQueue;
 use crate::handle::Timer;
-use crate::sync::{How, has_failed};
+use crate::sync::has_failed;
 use loom::thread;
 use std::time::Duration;
 
@@ -44,22 +44,10 @@ fn two_items_for_two_consumers() {
     assert_eq!(taken, [1, 2]);
 }
 
-#[test]
-fn every_item_reaches_a_consumer() {
-    check(two_items_for_two_consumers);
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_a_leader_that_names_no_successor() {
-    fails("delay_queue/shared.rs", "successor.unpark()", How::Skip, two_items_for_two_consumers);
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_a_producer_that_does_not_wake_the_leader() {
-    fails("delay_queue/shared.rs", "leader.unpark()", How::Skip, two_items_for_two_consumers);
-}
+model!(check, two_items_for_two_consumers,
+    a_leader_that_names_no_successor ["deadlock"] Skip "delay_queue/shared.rs" "successor.unpark()",
+    a_producer_that_does_not_wake_the_leader ["deadlock"] Skip "delay_queue/shared.rs" "leader.unpark()",
+);
 
 fn close_with_waiting_consumers() {
     let queue = Queue::new();
@@ -70,13 +58,6 @@ fn close_with_waiting_consumers() {
     assert!(taken.iter().flatten().count() == 1, "a due item is handed out");
 }
 
-#[test]
-fn close_wakes_every_consumer() {
-    check(close_with_waiting_consumers);
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_a_close_that_wakes_none() {
-    fails("delay_queue/shared.rs", "parker.unpark()", How::Skip, close_with_waiting_consumers);
-}
+model!(check, close_with_waiting_consumers,
+    a_close_that_wakes_none ["deadlock"] Skip "delay_queue/shared.rs" "parker.unpark()",
+);

@@ -2,27 +2,24 @@
 //! last turn has returned. That instant must account for every timeout scheduled before the turn,
 //! even if another thread has taken its request out of the inbox and has not linked it yet.
 
-use super::{assert_sound, check_at, engine, fails_at, new};
+use super::{assert_sound, beside, check_at, engine, new};
 use crate::clock;
 use crate::deadline::NO_TICK;
 use crate::handle::Driver;
-use crate::sync::{Arc, AtomicU64, How, Mutex, Ordering};
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
 use loom::thread;
 
 /// The loop's thread leaves a request and takes a turn while the lock holder serves the request.
 fn a_loop_without_a_waker() {
     let engine = engine();
-    let looping = {
-        let engine = engine.clone();
-        thread::spawn(move || {
-            let mut driver = Driver::new(engine.dispatcher());
-            let task = new(&engine, 5).1;
-            let next = driver.turn().next_deadline;
-            let due = clock::instant(engine.context.resolution.start_of(5));
-            assert!(next.is_some_and(|next| next <= due), "it would sleep for too long");
-            (driver, task)
-        })
-    };
+    let looping = beside(&engine, move |engine| {
+        let mut driver = Driver::new(engine.dispatcher());
+        let task = new(&engine, 5).1;
+        let next = driver.turn().next_deadline;
+        let due = clock::instant(engine.context.resolution.start_of(5));
+        assert!(next.is_some_and(|next| next <= due), "it would sleep for too long");
+        (driver, task)
+    });
     let _ = new(&engine, 9);
     let (driver, task) = looping.join().unwrap();
     assert_eq!(driver.stop().len(), 2);
@@ -30,28 +27,11 @@ fn a_loop_without_a_waker() {
     assert_sound(&engine);
 }
 
-#[test]
-fn next_covers_a_served_request() {
-    check_at(3, a_loop_without_a_waker);
-}
-
-#[test]
-#[should_panic(expected = "sleep for too long")]
-fn negative_the_helper_does_not_lower_next() {
-    fails_at(3, "shard/mod.rs", "let lower_next .. self.next.store(tick", How::Skip, a_loop_without_a_waker);
-}
-
-#[test]
-#[should_panic(expected = "sleep for too long")]
-fn negative_due_is_raised_without_release() {
-    fails_at(3, "shard/inbox.rs", "self.due.store(NO_TICK", How::Relaxed, a_loop_without_a_waker);
-}
-
-#[test]
-#[should_panic(expected = "sleep for too long")]
-fn negative_due_is_read_without_acquire() {
-    fails_at(3, "shard/inbox.rs", "self.due.load(Ordering::Acquire)", How::Relaxed, a_loop_without_a_waker);
-}
+model!(check_at 3, a_loop_without_a_waker,
+    the_helper_does_not_lower_next ["sleep for too long"] Skip "shard/mod.rs" "let lower_next .. self.next.store(tick",
+    due_is_raised_without_release ["sleep for too long"] Relaxed "shard/inbox.rs" "self.due.store(NO_TICK",
+    due_is_read_without_acquire ["sleep for too long"] Relaxed "shard/inbox.rs" "self.due.load(Ordering::Acquire)",
+);
 
 /// A copy of the protocol that reads `next` before `due`.
 #[test]

@@ -1,13 +1,11 @@
 //! Models of a future that meets its expiry or `stop`. The waker of its last poll is woken, and the
 //! future is counted once.
 
-use super::{LATER, Subject, assert_sound, check, engine, fails, set_time, time_at, turn_elsewhere, turn_out};
+use super::{LATER, Subject, assert_sound, beside, engine, set_time, time_at, turn_elsewhere, turn_out};
 use crate::deadline::Deadline;
 use crate::error::RejectReason;
 use crate::future::Sleep;
-use crate::sync::How;
 use core::task::{Context, Poll, Waker};
-use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
@@ -76,16 +74,9 @@ fn another_waker_and_expiry() {
     assert_accounts(&engine, 1, 0);
 }
 
-#[test]
-fn the_last_waker_is_woken_by_an_expiry() {
-    check(another_waker_and_expiry);
-}
-
-#[test]
-#[should_panic]
-fn negative_a_blind_lock_loses_the_waker() {
-    fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, another_waker_and_expiry);
-}
+model!(check, another_waker_and_expiry,
+    a_blind_lock_loses_the_waker Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
 
 /// The future is dropped while it expires.
 fn drop_and_expiry() {
@@ -101,16 +92,9 @@ fn drop_and_expiry() {
     assert_accounts(&engine, expired, 1 - expired);
 }
 
-#[test]
-fn a_drop_or_an_expiry_ends_a_future() {
-    check(drop_and_expiry);
-}
-
-#[test]
-#[should_panic]
-fn negative_a_blind_drop_ends_a_future_twice() {
-    fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, drop_and_expiry);
-}
+model!(check, drop_and_expiry,
+    a_blind_drop_ends_a_future_twice Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
 
 /// The future is reset and polled again while it expires.
 fn reset_and_expiry() {
@@ -127,16 +111,9 @@ fn reset_and_expiry() {
     assert_accounts(&engine, expired + again, 0);
 }
 
-#[test]
-fn a_reset_beside_an_expiry_is_not_lost() {
-    check(reset_and_expiry);
-}
-
-#[test]
-#[should_panic]
-fn negative_a_blind_reset_is_lost() {
-    fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, reset_and_expiry);
-}
+model!(check, reset_and_expiry,
+    a_blind_reset_is_lost Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
 
 /// The future is polled with another waker while the timer is stopped.
 fn another_waker_and_stop() {
@@ -144,10 +121,7 @@ fn another_waker_and_stop() {
     let engine = engine();
     let mut sleep = sleep(&engine, 5);
     assert!(poll(&mut sleep, &waker).is_pending());
-    let stopper = {
-        let engine = engine.clone();
-        thread::spawn(move || engine.stop().len())
-    };
+    let stopper = beside(&engine, move |engine| engine.stop().len());
     let (bell, waker) = Bell::new();
     let polled = poll(&mut sleep, &waker);
     assert_eq!(stopper.join().unwrap(), 0, "futures are not handed back");
@@ -157,16 +131,9 @@ fn another_waker_and_stop() {
     assert_accounts(&engine, 0, 1);
 }
 
-#[test]
-fn the_last_waker_is_woken_by_a_stop() {
-    check(another_waker_and_stop);
-}
-
-#[test]
-#[should_panic]
-fn negative_a_blind_stop_wakes_no_task() {
-    fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, another_waker_and_stop);
-}
+model!(check, another_waker_and_stop,
+    a_blind_stop_wakes_no_task Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
 
 /// The future is polled while the timer is stopped, for the first time or after it was ready.
 fn registered_and_stopped(has_run: bool) {
@@ -178,10 +145,7 @@ fn registered_and_stopped(has_run: bool) {
         assert_eq!(turn_out(&mut engine.dispatcher()), 1);
         sleep.reset_after(Duration::from_nanos(5));
     }
-    let stopper = {
-        let engine = engine.clone();
-        thread::spawn(move || engine.stop().len())
-    };
+    let stopper = beside(&engine, move |engine| engine.stop().len());
     let polled = poll(&mut sleep, &waker);
     assert_eq!(stopper.join().unwrap(), 0);
     assert_eq!(polled.is_pending(), bell.rung());
@@ -190,12 +154,16 @@ fn registered_and_stopped(has_run: bool) {
     assert_accounts(&engine, u64::from(has_run), u64::from(polled.is_pending()));
 }
 
-#[test]
 fn first_poll_and_stop() {
-    check(|| registered_and_stopped(false));
+    registered_and_stopped(false);
 }
 
-#[test]
+model!(check, first_poll_and_stop, locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new");
+
 fn poll_after_a_run_and_stop() {
-    check(|| registered_and_stopped(true));
+    registered_and_stopped(true);
 }
+
+model!(check, poll_after_a_run_and_stop,
+    locking_orders_nothing Relaxed "sync/lock.rs" "self.word.compare_exchange(old, new",
+);

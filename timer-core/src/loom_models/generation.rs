@@ -2,13 +2,12 @@
 //! is dropped, and another timer leases the same shard. The thread must not change the counters,
 //! the permits or the wheel of the other timer.
 
-use super::{bounded, check, check_at, engine, fails, heartbeat, new, time_at, turn_at};
+use super::{beside, bounded, check, engine, heartbeat, new, time_at, turn_at};
 use crate::deadline::{Deadline, NO_TICK};
 use crate::entry::Timeout;
 use crate::entry::state::{Cancel, Due};
 use crate::error::RejectReason;
 use crate::shard::shard_of;
-use crate::sync::How;
 use loom::thread;
 use std::time::Duration;
 
@@ -17,10 +16,7 @@ fn two_leases(late: fn(&Timeout)) {
     let former = bounded(2);
     let (timeout, outcome) = new(&former, 5);
     let id = timeout.shard_id();
-    let caller = {
-        let timeout = timeout.clone();
-        thread::spawn(move || late(&timeout))
-    };
+    let caller = beside(&timeout, move |timeout| late(&timeout));
     drop(former.stop());
     drop(former);
     let next = bounded(2);
@@ -47,37 +43,46 @@ fn reset_to_earlier(timeout: &Timeout) {
     let _ = timeout.reset(Duration::from_nanos(1));
 }
 
-#[test]
 fn a_late_cancel() {
-    check_at(3, || two_leases(cancel));
+    two_leases(cancel);
 }
 
-#[test]
+model!(check_at 3, a_late_cancel,
+    // The next timer would start with the counts of the former one if they were not cleared.
+    counts_begin_where_others_ended ["counted for the next timer"] Skip "counters/counter.rs" "fn clear .. self.0.store(0",
+);
+
 fn a_late_reset() {
-    check_at(3, || two_leases(reset_to_earlier));
+    two_leases(reset_to_earlier);
 }
 
-#[test]
+model!(check_at 3, a_late_reset,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
+
 fn a_late_expire_now() {
-    check(|| {
-        two_leases(|timeout| {
-            let _ = timeout.expire_now();
-        });
+    two_leases(|timeout| {
+        let _ = timeout.expire_now();
     });
 }
+
+model!(check, a_late_expire_now,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
 
 /// The lease ends while a cancel is in progress, and no other lease follows.
-#[test]
 fn a_cancel_while_the_timer_is_dropped() {
-    check_at(3, || {
-        let engine = engine();
-        let (timeout, outcome) = new(&engine, 5);
-        let caller = thread::spawn(move || timeout.cancel());
-        drop(engine);
-        let _ = caller.join().unwrap();
-        assert_eq!((outcome.ran(), outcome.dropped()), (0, 1));
-    });
+    let engine = engine();
+    let (timeout, outcome) = new(&engine, 5);
+    let caller = thread::spawn(move || timeout.cancel());
+    drop(engine);
+    let _ = caller.join().unwrap();
+    assert_eq!((outcome.ran(), outcome.dropped()), (0, 1));
 }
+
+model!(check_at 3, a_cancel_while_the_timer_is_dropped,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
 
 #[test]
 #[should_panic(expected = "counted for the next timer")]
@@ -92,33 +97,23 @@ fn negative_a_cancel_skips_the_generation() {
     });
 }
 
-/// The next timer would start with the counts of the former one if they were not cleared.
-#[test]
-#[should_panic(expected = "counted for the next timer")]
-fn negative_counts_begin_where_others_ended() {
-    fails("counters/counter.rs", "fn clear .. self.0.store(0", How::Skip, || two_leases(cancel));
-}
-
 /// A periodic run on another thread ends after its timer is gone and another timer leases the
 /// shard.
 fn a_run_that_outlives_its_timer(link: fn(&Timeout, u64) -> Result<(), RejectReason>) {
     let former = engine();
     let (timeout, outcome) = heartbeat(&former);
     let context = former.context.clone();
-    let runner = {
-        let timeout = timeout.clone();
-        thread::spawn(move || {
-            let due = time_at(&context, 5);
-            let Due::Won(right) = timeout.expire(due) else { return };
-            let (right, _) = right.run().expect("it runs again");
-            let Ok(_) = right.rearm(Deadline::up(due + 10)) else { panic!("no call has cancelled it") };
-            if link(&timeout, 15).is_err() {
-                if let (_, Some(right)) = timeout.decide_cancel() {
-                    right.cancelled();
-                }
+    let runner = beside(&timeout, move |timeout| {
+        let due = time_at(&context, 5);
+        let Due::Won(right) = timeout.expire(due) else { return };
+        let (right, _) = right.run().expect("it runs again");
+        let Ok(_) = right.rearm(Deadline::up(due + 10)) else { panic!("no call has cancelled it") };
+        if link(&timeout, 15).is_err() {
+            if let (_, Some(right)) = timeout.decide_cancel() {
+                right.cancelled();
             }
-        })
-    };
+        }
+    });
     drop(former.stop());
     drop(former);
     let next = engine();
@@ -127,12 +122,13 @@ fn a_run_that_outlives_its_timer(link: fn(&Timeout, u64) -> Result<(), RejectRea
     assert!(timeout.is_cancelled() && outcome.dropped() == 1);
 }
 
-#[test]
 fn a_run_outlives_its_timer() {
-    check_at(3, || {
-        a_run_that_outlives_its_timer(|timeout, tick| shard_of(timeout.shard_id()).submit(timeout.clone(), tick))
-    });
+    a_run_that_outlives_its_timer(|timeout, tick| shard_of(timeout.shard_id()).submit(timeout.clone(), tick))
 }
+
+model!(check_at 3, a_run_outlives_its_timer,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
 
 #[test]
 #[should_panic(expected = "linked in the next timer")]

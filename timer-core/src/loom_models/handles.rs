@@ -1,10 +1,10 @@
 //! Models of the handles of one timer. The timer ends with its last handle, not before, and after
 //! all work through the other handles.
 
-use super::{Subject, check_at, engine_of, fails};
+use super::{Subject, engine_of};
 use crate::config::{Config, DrivenBy};
 use crate::handle::Timer;
-use crate::sync::{Arc, How, UnsafeCell};
+use crate::sync::{Arc, UnsafeCell};
 use loom::thread;
 
 /// A timer whose worker is not started, and its first handle.
@@ -32,16 +32,9 @@ fn clones() {
     assert!(engine.context.is_stopped(), "no handle is left");
 }
 
-#[test]
-fn clones_on_two_threads() {
-    check_at(3, clones);
-}
-
-#[test]
-#[should_panic(expected = "handle is left")]
-fn negative_a_handle_is_counted_in_two_steps() {
-    fails("engine/lifecycle.rs", "self.lifecycle.handles.fetch_add(1", How::Split, clones);
-}
+model!(check_at 3, clones,
+    a_handle_is_counted_in_two_steps ["handle is left"] Split "engine/lifecycle.rs" "self.lifecycle.handles.fetch_add(1",
+);
 
 /// Each of two threads writes and then drops its handle. A thread that sees the end of the timer
 /// also sees the write of the other.
@@ -64,13 +57,6 @@ fn the_end_comes_last() {
     other.join().unwrap();
 }
 
-#[test]
-fn the_end_comes_after_all_other_work() {
-    check_at(4, the_end_comes_last);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn negative_a_dropped_handle_orders_nothing() {
-    fails("engine/lifecycle.rs", "self.lifecycle.handles.fetch_sub(1", How::Relaxed, the_end_comes_last);
-}
+model!(check_at 4, the_end_comes_last,
+    a_dropped_handle_orders_nothing ["Causality violation"] Relaxed "engine/lifecycle.rs" "self.lifecycle.handles.fetch_sub(1",
+);

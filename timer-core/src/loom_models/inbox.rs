@@ -1,14 +1,12 @@
 //! Models of requests, which callers leave when the lock of a shard is held. The inbox has room for
 //! one request.
 
-use super::{
-    assert_sound, check, check_at, check_heaviest, check_heavy, engine, fails, new, set_time, turn, turn_at, turn_out,
-};
+use super::{assert_sound, beside, check, engine, new, set_time, turn, turn_at, turn_out};
 use crate::deadline::{Deadline, NO_TICK};
 use crate::engine::Engine;
 use crate::entry::Timeout;
 use crate::shard::{Slots, VisitOutcome, VisitStep};
-use crate::sync::{Arc, AtomicU64, How, Mutex, Ordering};
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
 use crate::worker;
 use loom::sync::{Condvar, Mutex as LoomMutex};
 use loom::thread;
@@ -17,10 +15,7 @@ use loom::thread;
 /// time.
 fn two_callers() {
     let engine = engine();
-    let other = {
-        let engine = engine.clone();
-        thread::spawn(move || new(&engine, 5).1)
-    };
+    let other = beside(&engine, move |engine| new(&engine, 5).1);
     let mine = new(&engine, 7).1;
     let theirs = other.join().unwrap();
     assert!(engine.next() <= 5, "stranded");
@@ -31,35 +26,26 @@ fn two_callers() {
     assert_sound(&engine);
 }
 
-#[test]
-fn the_worker_serves_overlooked_requests() {
-    check(two_callers);
-}
-
-#[test]
-#[should_panic(expected = "stranded")]
-fn negative_a_request_does_not_lower_due() {
-    fails("shard/inbox.rs", "self.due.store(due", How::Skip, two_callers);
-}
+model!(check, two_callers,
+    a_request_does_not_lower_due ["stranded"] Skip "shard/inbox.rs" "self.due.store(due",
+);
 
 /// One caller links its entry, one leaves a request, and one waits at the gate.
-#[test]
 fn three_callers_and_room_for_one() {
-    check_heavy(|| {
-        let engine = engine();
-        let others = [5, 6].map(|nanos| {
-            let engine = engine.clone();
-            thread::spawn(move || new(&engine, nanos).1)
-        });
-        let mine = new(&engine, 7).1;
-        let theirs = others.map(|other| other.join().unwrap());
-        assert!(engine.next() <= 5, "stranded");
-        let mut dispatcher = engine.dispatcher();
-        let _ = turn_out(&mut dispatcher);
-        assert_eq!((mine.ran(), theirs[0].ran(), theirs[1].ran()), (1, 1, 1));
-        assert_sound(&engine);
-    });
+    let engine = engine();
+    let others = [5, 6].map(|nanos| beside(&engine, move |engine| new(&engine, nanos).1));
+    let mine = new(&engine, 7).1;
+    let theirs = others.map(|other| other.join().unwrap());
+    assert!(engine.next() <= 5, "stranded");
+    let mut dispatcher = engine.dispatcher();
+    let _ = turn_out(&mut dispatcher);
+    assert_eq!((mine.ran(), theirs[0].ran(), theirs[1].ran()), (1, 1, 1));
+    assert_sound(&engine);
 }
+
+model!(check_heavy, three_callers_and_room_for_one,
+    locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new",
+);
 
 /// Two callers push requests during a turn. `next` or `due` announces every request that the turn
 /// does not serve.
@@ -68,10 +54,7 @@ fn a_turn_and_two_callers() {
     set_time(&engine, 10);
     let mut dispatcher = engine.dispatcher();
     let first = new(&engine, 5).1;
-    let other = {
-        let engine = engine.clone();
-        thread::spawn(move || new(&engine, 5).1)
-    };
+    let other = beside(&engine, move |engine| new(&engine, 5).1);
     let worker = thread::spawn(move || {
         let _ = turn(&mut dispatcher);
         dispatcher
@@ -84,10 +67,9 @@ fn a_turn_and_two_callers() {
     assert_sound(&engine);
 }
 
-#[test]
-fn due_is_not_lost_by_a_drain() {
-    check_heavy(a_turn_and_two_callers);
-}
+model!(check_heavy, a_turn_and_two_callers,
+    locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new",
+);
 
 /// A copy of the protocol that raises `due` after it has unlocked the queue.
 #[test]
@@ -115,10 +97,7 @@ fn negative_due_raised_with_the_queue_unlocked() {
 fn a_reserved_shard() {
     let engine = engine();
     let (timeout, _) = new(&engine, 5);
-    let other = {
-        let engine = engine.clone();
-        thread::spawn(move || drop(new(&engine, 50)))
-    };
+    let other = beside(&engine, move |engine| drop(new(&engine, 50)));
     let (shard, mut slots) = (engine.shards()[0], Slots::default());
     if shard.visit(VisitStep::TryFirst, 5, &mut slots, &engine.context) == VisitOutcome::Held {
         let _ = shard.visit(VisitStep::First, 5, &mut slots, &engine.context);
@@ -128,34 +107,25 @@ fn a_reserved_shard() {
     assert!(timeout.cancel());
 }
 
-#[test]
-fn the_worker_that_reserved_a_shard_is_rung() {
-    check_at(3, a_reserved_shard);
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_the_worker_that_reserved_is_not_rung() {
-    fails("sync/lock.rs", "notify_all()", How::Skip, a_reserved_shard);
-}
+model!(check_at 3, a_reserved_shard,
+    the_worker_that_reserved_is_not_rung ["deadlock"] Skip "sync/lock.rs" "notify_all()",
+);
 
 /// A request arrives while the lock holder serves another one.
-#[test]
 fn a_second_request_while_the_first_is_read() {
-    check_at(3, || {
-        let engine = engine();
-        let other = {
-            let engine = engine.clone();
-            thread::spawn(move || [new(&engine, 6).1, new(&engine, 5).1])
-        };
-        let mine = new(&engine, 7).1;
-        let theirs = other.join().unwrap();
-        assert!(engine.next() <= 5, "stranded");
-        let _ = turn_out(&mut engine.dispatcher());
-        assert_eq!((mine.ran(), theirs[0].ran(), theirs[1].ran()), (1, 1, 1));
-        assert_sound(&engine);
-    });
+    let engine = engine();
+    let other = beside(&engine, move |engine| [new(&engine, 6).1, new(&engine, 5).1]);
+    let mine = new(&engine, 7).1;
+    let theirs = other.join().unwrap();
+    assert!(engine.next() <= 5, "stranded");
+    let _ = turn_out(&mut engine.dispatcher());
+    assert_eq!((mine.ran(), theirs[0].ran(), theirs[1].ran()), (1, 1, 1));
+    assert_sound(&engine);
 }
+
+model!(check_at 3, a_second_request_while_the_first_is_read,
+    locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new",
+);
 
 /// An event for which a model waits.
 #[derive(Default)]
@@ -187,10 +157,7 @@ fn schedule_due(engine: &Arc<Engine>, bell: &Arc<Bell>) {
 fn the_worker_and(callers: u32) {
     let engine = engine();
     let bell = Arc::new(Bell::default());
-    let worker = {
-        let engine = engine.clone();
-        thread::spawn(move || worker::run((*engine).clone()))
-    };
+    let worker = beside(&engine, move |engine| worker::run((*engine).clone()));
     let others: Vec<_> = (1..callers)
         .map(|_| {
             let (engine, bell) = (engine.clone(), bell.clone());
@@ -206,18 +173,18 @@ fn the_worker_and(callers: u32) {
     assert_sound(&engine);
 }
 
-#[test]
 fn the_worker_and_a_caller() {
-    check(|| the_worker_and(1));
+    the_worker_and(1);
 }
 
-#[test]
+model!(check, the_worker_and_a_caller,
+    the_worker_is_not_woken ["deadlock"] Skip "alarm.rs" "|until| Some(sooner(until))",
+);
+
 fn the_worker_and_two_callers() {
-    check_heaviest(|| the_worker_and(2));
+    the_worker_and(2);
 }
 
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_the_worker_is_not_woken() {
-    fails("alarm.rs", "|until| Some(sooner(until))", How::Skip, || the_worker_and(1));
-}
+model!(check_heaviest, the_worker_and_two_callers,
+    locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new",
+);

@@ -3,9 +3,8 @@
 //!
 //! All waits are without a limit, so a lost wake-up is a deadlock.
 
-use super::{check, check_at, check_heavy, fails};
-use crate::sync::{Arc, How, Lock};
-use loom::thread;
+use super::beside;
+use crate::sync::{Arc, Lock};
 
 type Shared = Lock<u32>;
 
@@ -32,10 +31,7 @@ fn value(shared: &Shared) -> u32 {
 
 fn two(first: fn(&Shared), second: fn(&Shared)) {
     let shared = Arc::new(Shared::new(0));
-    let other = {
-        let shared = shared.clone();
-        thread::spawn(move || first(&shared))
-    };
+    let other = beside(&shared, move |shared| first(&shared));
     second(&shared);
     other.join().unwrap();
     assert_eq!(value(&shared), 2);
@@ -43,82 +39,61 @@ fn two(first: fn(&Shared), second: fn(&Shared)) {
 
 fn three(first: fn(&Shared), second: fn(&Shared), third: fn(&Shared)) {
     let shared = Arc::new(Shared::new(0));
-    let others = [first, second].map(|body| {
-        let shared = shared.clone();
-        thread::spawn(move || body(&shared))
-    });
+    let others = [first, second].map(|body| beside(&shared, move |shared| body(&shared)));
     third(&shared);
     others.into_iter().for_each(|other| other.join().unwrap());
     assert_eq!(value(&shared), 3);
 }
 
-#[test]
 fn one_of_two_callers_has_the_lock() {
-    check_at(4, || {
-        let shared = Arc::new(Shared::new(0));
-        let other = {
-            let shared = shared.clone();
-            thread::spawn(move || try_call(&shared))
-        };
-        let mine = try_call(&shared);
-        let theirs = other.join().unwrap();
-        assert!(mine + theirs >= 1 && value(&shared) == mine + theirs);
-    });
+    let shared = Arc::new(Shared::new(0));
+    let other = beside(&shared, move |shared| try_call(&shared));
+    let mine = try_call(&shared);
+    let theirs = other.join().unwrap();
+    assert!(mine + theirs >= 1 && value(&shared) == mine + theirs);
 }
 
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn negative_unlock_without_release() {
-    fails("sync/lock.rs", "word.fetch_sub(LOCKED", How::Relaxed, || two(call, call));
-}
+model!(check_at 4, one_of_two_callers_has_the_lock,
+    locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new",
+);
 
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn negative_locking_without_acquire() {
-    fails("sync/lock.rs", "self.word.compare_exchange(old, new", How::Relaxed, || two(call, call));
-}
-
-#[test]
-#[should_panic]
-fn negative_locking_by_load_and_store() {
-    fails("sync/lock.rs", "self.word.compare_exchange(old, new", How::Split, || two(call, call));
-}
-
-#[test]
 fn two_at_the_gate() {
-    check_at(4, || two(call, call));
+    two(call, call);
 }
 
-#[test]
+model!(check_at 4, two_at_the_gate,
+    unlock_without_release ["Causality violation"] Relaxed "sync/lock.rs" "word.fetch_sub(LOCKED",
+    locking_without_acquire ["Causality violation"] Relaxed "sync/lock.rs" "self.word.compare_exchange(old, new",
+    locking_by_load_and_store Split "sync/lock.rs" "self.word.compare_exchange(old, new",
+    the_gate_is_not_rung ["deadlock"] Skip "sync/lock.rs" "notify_all()",
+    unlock_by_load_and_store_loses_the_gate ["deadlock"] Split "sync/lock.rs" "word.fetch_sub(LOCKED",
+);
+
 fn three_at_the_gate() {
-    check(|| three(call, call, call));
+    three(call, call, call);
 }
 
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_the_gate_is_not_rung() {
-    fails("sync/lock.rs", "notify_all()", How::Skip, || two(call, call));
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_unlock_by_load_and_store_loses_the_gate() {
-    fails("sync/lock.rs", "word.fetch_sub(LOCKED", How::Split, || two(call, call));
-}
+model!(check, three_at_the_gate, locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new");
 
 /// The holder rings the worker that has reserved the lock.
-#[test]
 fn the_worker_that_reserves_is_rung() {
-    check_at(4, || two(call, reserve));
+    two(call, reserve);
 }
 
-#[test]
+model!(check_at 4, the_worker_that_reserves_is_rung,
+    the_worker_is_not_rung ["deadlock"] Skip "sync/lock.rs" "notify_all()",
+    unlock_by_load_and_store_loses_reserved ["deadlock"] Split "sync/lock.rs" "word.fetch_sub(LOCKED",
+);
+
 fn reserving_overtakes_the_gate_and_rings_it() {
-    check(|| three(call, call, reserve));
+    three(call, call, reserve);
 }
+
+model!(check, reserving_overtakes_the_gate_and_rings_it,
+    reserving_does_not_ring_the_gate ["deadlock"] Skip "sync/lock.rs" "notify_all()",
+);
 
 /// The worker reserves the lock without waiting, and then waits for it, beside callers at the gate.
-#[test]
 fn the_worker_that_tries_in_vain_waits() {
     fn try_then_wait(shared: &Shared) {
         match shared.lock_or_reserve() {
@@ -126,23 +101,9 @@ fn the_worker_that_tries_in_vain_waits() {
             None => reserve(shared),
         }
     }
-    check_heavy(|| three(call, call, try_then_wait));
+    three(call, call, try_then_wait);
 }
 
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_the_worker_is_not_rung() {
-    fails("sync/lock.rs", "notify_all()", How::Skip, || two(call, reserve));
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_reserving_does_not_ring_the_gate() {
-    fails("sync/lock.rs", "notify_all()", How::Skip, || three(call, call, reserve));
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_unlock_by_load_and_store_loses_reserved() {
-    fails("sync/lock.rs", "word.fetch_sub(LOCKED", How::Split, || two(call, reserve));
-}
+model!(check_heavy, the_worker_that_tries_in_vain_waits,
+    locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new",
+);

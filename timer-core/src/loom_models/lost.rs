@@ -1,10 +1,10 @@
 //! Models of calls that lose a race, such as a second `cancel` and a poll whose timer is gone. A
 //! call that loses may rely on the work of the thread that has won.
 
-use super::{Subject, check, engine, fails, new, set_time, time_at};
+use super::{Subject, engine, new, set_time, time_at};
 use crate::deadline::Deadline;
 use crate::future::Sleep;
-use crate::sync::{Arc, How, UnsafeCell};
+use crate::sync::{Arc, UnsafeCell};
 use core::task::{Context, Poll, Waker};
 use loom::thread;
 
@@ -28,16 +28,9 @@ fn a_lost_cancel() {
     loser.join().unwrap();
 }
 
-#[test]
-fn a_lost_cancel_sees_the_work_before_the_other() {
-    check(a_lost_cancel);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn negative_a_lost_cancel_does_not_acquire() {
-    fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Relaxed, a_lost_cancel);
-}
+model!(check, a_lost_cancel,
+    a_lost_cancel_does_not_acquire ["Causality violation"] Relaxed "entry/state.rs" "match self.0.compare_exchange_weak",
+);
 
 const HOUR: u64 = 3_600_000_000_000;
 
@@ -55,7 +48,6 @@ fn a_poll_and_the_next_lease() {
     assert_ne!(poller.join().unwrap(), Poll::Ready(Ok(())), "early");
 }
 
-#[test]
-fn a_poll_does_not_go_by_the_next_lease() {
-    check(a_poll_and_the_next_lease);
-}
+model!(check, a_poll_and_the_next_lease,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);

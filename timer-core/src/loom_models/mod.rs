@@ -1,9 +1,11 @@
 //! Models of the races, which loom checks in every interleaving (`cargo xtask loom`).
 //!
 //! The models run the code that ships, on another `crate::sync`. Each file covers the races of one
-//! protocol. It also has negative twins, which must fail. A negative twin is the same model with
-//! one line of the product left out or weakened ([`fails`]). If the step in question is not an
-//! atomic operation, the twin contains the protocol again without that step.
+//! protocol. The macro `model` makes a test of each model and of its negative twins, which must
+//! fail. A negative twin is the same model with one line of the product left out or weakened. If
+//! the step in question is not an atomic operation, the twin contains the protocol again without
+//! that step. Each model has a twin, except for `stop::two_threads_stop`, which no single fault
+//! breaks.
 //!
 //! The environment sets the bound on preemptions, and may set a time limit for each model.
 //!
@@ -17,19 +19,19 @@
 //! | model | reason |
 //! |---|---|
 //! | `abandoned::dropped_unrun_and_cancel_and_stop` | three threads drop, cancel and stop a queued task |
-//! | `bound::two_cancels_and_an_expiry_release_one_permit` | three threads access the entry, the lock and the bound |
+//! | `bound::two_cancels_and_an_expiry` | three threads access the entry, the lock and the bound |
 //! | `cancel_vs_expire::cancel_and_reset_and_expire` | three threads access the entry and the lock, and a second turn follows |
 //! | `executor::start_and_cancel_and_reset` | three threads decide on a queued task, and a turn follows |
 //! | `inbox::three_callers_and_room_for_one` | three callers access the lock, the inbox and the gate |
-//! | `inbox::due_is_not_lost_by_a_drain` | two callers and a turn access the lock and the inbox, and a second turn follows |
+//! | `inbox::a_turn_and_two_callers` | two callers and a turn access the lock and the inbox, and a second turn follows |
 //! | `life::two_threads_start_one_worker` | two threads start a worker, which sleeps and wakes up, and one stops it |
-//! | `life::a_timer_with_a_worker_is_stopped_twice` | two threads stop a worker, which sleeps and wakes up |
+//! | `life::stopped_twice` | two threads stop a worker, which sleeps and wakes up |
 //! | `lock::the_worker_that_tries_in_vain_waits` | the worker accesses the lock word twice, beside two callers at the gate |
 //! | `periodic::a_run_that_goes_on_and_stop_and_a_caller` | a run, `stop` and a caller access the lock and the inbox |
 //! | `references::a_clone_while_others_are_dropped` | three threads change the count, one of them three times |
 //! | `stop::two_new_timeouts_beside_stop` | `stop` and two callers access the lock and the inbox |
 //! | `stop::a_cancel_and_a_caller_beside_stop` | `stop`, a canceller and a caller access the lock and the inbox |
-//! | `worker_end::the_end_comes_after_the_tasks` | a worker sleeps, wakes up and runs a task while it is stopped |
+//! | `worker_end::a_task_and_the_end` | a worker sleeps, wakes up and runs a task while it is stopped |
 //!
 //! One model runs with at most 1 preemption at any bound ([`check_heaviest`]), because it would
 //! take longer than all others together. Storms cover more of it.
@@ -43,6 +45,35 @@
 //! that only loads is started by the model and is not its main thread.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a model is a test")]
+
+/// Makes a test of a model, and one of each of its negative twins. A twin consists of its name, a
+/// part of the expected message in brackets, and a fault of one line: its kind, the file below
+/// `src`, and a part of the line.
+macro_rules! model {
+    (@ $check:ident ($($args:tt)*) $bound:literal, $model:ident
+        $(, $twin:ident $([$expected:literal])? $how:ident $file:literal $line:literal)* $(,)?) => {
+        mod $model {
+            #[test]
+            fn holds() {
+                super::super::$check($($args)* super::$model);
+            }
+            $(
+                #[test]
+                #[should_panic $((expected = $expected))?]
+                fn $twin() {
+                    let fault = crate::sync::Fault { file: $file, line: $line, how: crate::sync::How::$how };
+                    super::super::fails($bound, fault, super::$model);
+                }
+            )*
+        }
+    };
+    (check_at $bound:literal, $($rest:tt)*) => {
+        model!(@ check_at ($bound,) $bound, $($rest)*);
+    };
+    ($check:ident, $($rest:tt)*) => {
+        model!(@ $check () 2, $($rest)*);
+    };
+}
 
 mod abandoned;
 mod alarm;
@@ -73,9 +104,10 @@ use crate::deadline::{Deadline, NO_TICK, Nanos};
 use crate::engine::Engine;
 use crate::entry::{Closure, Period, Periodic, Timeout};
 use crate::error::RejectReason;
-use crate::sync::{Arc, Fault, How, Memory, has_failed};
+use crate::sync::{Arc, Fault, Memory, has_failed};
 use crate::timer_context::TimerContext;
 use crate::worker::Dispatcher;
+use loom::thread::JoinHandle;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 use timer_executor::TaskExecutor;
@@ -127,17 +159,18 @@ fn explore(mut builder: loom::model::Builder, model: fn()) {
     println!("{} executions{end}", executions.load(Ordering::Relaxed));
 }
 
-/// Runs `model` with a fault in one line of the product. The model must fail.
-fn fails(file: &'static str, line: &'static str, how: How, model: fn()) {
-    fails_at(2, file, line, how, model);
-}
-
-/// Does the same as [`fails`] with another bound than two preemptions. The environment's bound does
-/// not matter, because a larger bound finds the same fault, and later.
-fn fails_at(preemptions: usize, file: &'static str, line: &'static str, how: How, model: fn()) {
+/// Runs `model` with a fault in one line of the product, within a bound of its own. The model must
+/// fail.
+fn fails(preemptions: usize, fault: Fault, model: fn()) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
-    Fault { file, line, how }.during(|| explore(builder, model));
+    fault.during(|| explore(builder, model));
+}
+
+/// Runs `body` with a clone of `shared` on another thread.
+fn beside<T: Clone + 'static, R: 'static>(shared: &T, body: impl FnOnce(T) -> R + 'static) -> JoinHandle<R> {
+    let shared = shared.clone();
+    loom::thread::spawn(move || body(shared))
 }
 
 /// A timer in a model. It is leaked if the model panics, because its end would call the checker,
@@ -210,7 +243,7 @@ fn turn(dispatcher: &mut Dispatcher) -> usize {
 }
 
 /// Takes a turn on another thread.
-fn turn_elsewhere(engine: &Subject) -> loom::thread::JoinHandle<usize> {
+fn turn_elsewhere(engine: &Subject) -> JoinHandle<usize> {
     let mut dispatcher = engine.dispatcher();
     loom::thread::spawn(move || turn(&mut dispatcher))
 }

@@ -1,10 +1,9 @@
 //! Models of the location of an entry, which lock holders on several threads write and read.
 
-use super::{assert_sound, check, engine, fails, new, time_at};
+use super::{assert_sound, beside, check, engine, new, time_at};
 use crate::deadline::{Deadline, NO_TICK};
 use crate::entry::Timeout;
 use crate::entry::state::Reset;
-use crate::sync::How;
 use loom::thread;
 use std::time::Duration;
 
@@ -13,10 +12,7 @@ use std::time::Duration;
 fn two_in_a_bucket() {
     let engine = engine();
     let [first, second] = [5, 5].map(|nanos| new(&engine, nanos).0);
-    let other = {
-        let first = first.clone();
-        thread::spawn(move || first.cancel())
-    };
+    let other = beside(&first, move |first| first.cancel());
     assert!(second.cancel());
     assert!(other.join().unwrap());
     // One cancel may have left a request, which the next lock holder serves.
@@ -25,29 +21,12 @@ fn two_in_a_bucket() {
     assert_sound(&engine);
 }
 
-#[test]
-fn entries_are_found_by_cancellers() {
-    check(two_in_a_bucket);
-}
-
-#[test]
-#[should_panic(expected = "has it still")]
-fn negative_the_bucket_is_not_written() {
-    fails("entry/mod.rs", "fn moved .. bucket.store(location", How::Skip, two_in_a_bucket);
-}
-
-#[test]
-#[should_panic(expected = "has it still")]
-fn negative_the_position_is_not_written() {
-    fails("entry/mod.rs", "fn moved .. position.store(location", How::Skip, two_in_a_bucket);
-}
-
-/// If the lock did not order the accesses, the next holder would read an old location.
-#[test]
-#[should_panic]
-fn negative_the_lock_orders_nothing() {
-    fails("sync/lock.rs", "self.word.compare_exchange(old, new", How::Relaxed, two_in_a_bucket);
-}
+model!(check, two_in_a_bucket,
+    the_bucket_is_not_written ["has it still"] Skip "entry/mod.rs" "fn moved .. bucket.store(location",
+    the_position_is_not_written ["has it still"] Skip "entry/mod.rs" "fn moved .. position.store(location",
+    // If the lock did not order the accesses, the next holder would read an old location.
+    the_lock_orders_nothing Relaxed "sync/lock.rs" "self.word.compare_exchange(old, new",
+);
 
 /// Two threads reset one timeout, one of them to 5 and the other to 45. When the second `reset` has
 /// returned, the wheel or the inbox must know the timeout under 45 or earlier, and the worker must
@@ -72,10 +51,13 @@ fn two_resets(reset: fn(&Timeout, Deadline)) {
     assert_eq!(timeout.state().reset(timeout.state().deadline(), false), Reset::Done, "it is linked");
 }
 
-#[test]
 fn a_reset_does_not_wait_for_another_thread() {
-    check(|| two_resets(|timeout, deadline| assert!(timeout.reset_to(deadline, timeout.now()))));
+    two_resets(|timeout, deadline| assert!(timeout.reset_to(deadline, timeout.now())));
 }
+
+model!(check, a_reset_does_not_wait_for_another_thread,
+    locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new",
+);
 
 /// The second reset relies on the link of the thread that has set the earlier deadline.
 #[test]

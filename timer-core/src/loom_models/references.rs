@@ -4,11 +4,11 @@
 //! The checker sees each use and each free of an entry. A use after the free, a second free and a
 //! leak fail.
 
-use super::{DropCounter, Outcome, check, check_at, check_heavy, fails};
+use super::{DropCounter, Outcome, beside, check};
 use crate::deadline::Deadline;
 use crate::entry::state::{Cancel, Due};
 use crate::entry::{Closure, ShardId, Timeout};
-use crate::sync::{Arc, How, Mutex};
+use crate::sync::{Arc, Mutex};
 use loom::thread;
 
 /// A wheel with room for one entry, behind its lock.
@@ -64,10 +64,7 @@ fn cancel_and_drop_and_expire() {
     let (timeout, wheel, outcome) = entry();
     let other = timeout.clone();
     let canceller = cancel_elsewhere(timeout, &wheel);
-    let worker = {
-        let wheel = wheel.clone();
-        thread::spawn(move || expire(&wheel))
-    };
+    let worker = beside(&wheel, move |wheel| expire(&wheel));
     drop(other);
     canceller.join().unwrap();
     worker.join().unwrap();
@@ -75,68 +72,47 @@ fn cancel_and_drop_and_expire() {
     assert!(wheel.lock().is_none());
 }
 
-#[test]
-fn one_cancels_and_two_are_dropped() {
-    check_at(4, cancel_and_drop);
-}
+model!(check_at 4, cancel_and_drop,
+    the_mark_is_not_set ["leaked"] Skip "entry/mod.rs" "bucket.store(Location::REFERENCE_TAKEN",
+    dropping_without_release ["Causality violation"] Relaxed "entry/mod.rs" "match header.refs.compare_exchange_weak",
+    dropping_by_load_and_store Split "entry/mod.rs" "match header.refs.compare_exchange_weak",
+    the_last_does_not_acquire ["Causality violation"] Relaxed "entry/mod.rs" "self.remaining_refs(self.header().refs.load",
+);
 
-#[test]
-fn two_handles_and_the_worker() {
-    check_at(3, cancel_and_drop_and_expire);
-}
+model!(check_at 3, cancel_and_drop_and_expire,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
 
-#[test]
 fn two_cancel_and_the_worker() {
-    check(|| {
-        let (timeout, wheel, outcome) = entry();
-        let cancellers = [timeout.clone(), timeout].map(|timeout| cancel_elsewhere(timeout, &wheel));
-        expire(&wheel);
-        cancellers.into_iter().for_each(|canceller| canceller.join().unwrap());
-        assert_eq!(outcome.dropped(), 1);
-    });
+    let (timeout, wheel, outcome) = entry();
+    let cancellers = [timeout.clone(), timeout].map(|timeout| cancel_elsewhere(timeout, &wheel));
+    expire(&wheel);
+    cancellers.into_iter().for_each(|canceller| canceller.join().unwrap());
+    assert_eq!(outcome.dropped(), 1);
 }
+
+model!(check, two_cancel_and_the_worker,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
 
 /// A handle is cloned while others are dropped.
-#[test]
 fn a_clone_while_others_are_dropped() {
-    check_heavy(|| {
-        let (timeout, wheel, _) = entry();
-        let other = timeout.clone();
-        let canceller = cancel_elsewhere(timeout, &wheel);
-        let cloner = thread::spawn(move || {
-            let third = other.clone();
-            drop(other);
-            assert!(!third.state().is_waiting() || third.state().deadline() == Deadline::up(5));
-        });
-        expire(&wheel);
-        canceller.join().unwrap();
-        cloner.join().unwrap();
+    let (timeout, wheel, _) = entry();
+    let other = timeout.clone();
+    let canceller = cancel_elsewhere(timeout, &wheel);
+    let cloner = thread::spawn(move || {
+        let third = other.clone();
+        drop(other);
+        assert!(!third.state().is_waiting() || third.state().deadline() == Deadline::up(5));
     });
+    expire(&wheel);
+    canceller.join().unwrap();
+    cloner.join().unwrap();
 }
 
-#[test]
-#[should_panic(expected = "leaked")]
-fn negative_the_mark_is_not_set() {
-    fails("entry/mod.rs", "bucket.store(Location::REFERENCE_TAKEN", How::Skip, cancel_and_drop);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn negative_dropping_without_release() {
-    fails("entry/mod.rs", "match header.refs.compare_exchange_weak", How::Relaxed, cancel_and_drop);
-}
-
-#[test]
-#[should_panic]
-fn negative_dropping_by_load_and_store() {
-    fails("entry/mod.rs", "match header.refs.compare_exchange_weak", How::Split, cancel_and_drop);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn negative_the_last_does_not_acquire() {
-    fails("entry/mod.rs", "self.remaining_refs(self.header().refs.load", How::Relaxed, cancel_and_drop);
-}
+model!(check_heavy, a_clone_while_others_are_dropped,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
 
 /// The canceller sets the mark although the worker has removed the entry, so the worker's reference
 /// is counted.

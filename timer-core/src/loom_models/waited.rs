@@ -2,9 +2,9 @@
 //! (`stop_and_wait`). All waits are without a limit, so a lost notification is a deadlock.
 
 use super::executor::{Queued, queued};
-use super::{check, check_at, engine, fails, heartbeat, new, set_time, turn};
+use super::{engine, heartbeat, new, set_time, turn};
 use crate::counters::InFlight;
-use crate::sync::{Arc, How, UnsafeCell};
+use crate::sync::{Arc, UnsafeCell};
 use loom::thread;
 
 /// When `cancel_and_wait` returns, the run has ended and the captures of the task are dropped.
@@ -24,62 +24,52 @@ fn cancel_and_wait() {
     assert_eq!(ran + usize::from(waiter.join().unwrap()), 1);
 }
 
-#[test]
-fn cancel_and_wait_and_the_end_of_a_run() {
-    check(cancel_and_wait);
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_the_end_of_a_run_is_not_notified() {
-    fails("engine/run.rs", "event_of(timeout.address()).notify_all()", How::Skip, cancel_and_wait);
-}
-
-#[test]
-#[should_panic]
-fn negative_waiting_for_a_run_in_two_steps() {
-    fails("entry/state.rs", "match self.0.compare_exchange_weak", How::Split, cancel_and_wait);
-}
+model!(check, cancel_and_wait,
+    the_end_of_a_run_is_not_notified ["deadlock"] Skip "engine/run.rs" "event_of(timeout.address()).notify_all()",
+    waiting_for_a_run_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
 
 /// The run of a cancelled periodic task drops the task.
-#[test]
 fn cancel_and_wait_and_a_periodic_run() {
-    check(|| {
-        let engine = engine();
-        let (timeout, outcome) = heartbeat(&engine);
-        set_time(&engine, 5);
-        let waiter = {
-            thread::spawn(move || {
-                assert!(timeout.cancel_and_wait().is_ok_and(|won| won));
-                assert_eq!(outcome.dropped(), 1, "it has not ended");
-            })
-        };
-        let _ = turn(&mut engine.dispatcher());
-        waiter.join().unwrap();
-    });
+    let engine = engine();
+    let (timeout, outcome) = heartbeat(&engine);
+    set_time(&engine, 5);
+    let waiter = {
+        thread::spawn(move || {
+            assert!(timeout.cancel_and_wait().is_ok_and(|won| won));
+            assert_eq!(outcome.dropped(), 1, "it has not ended");
+        })
+    };
+    let _ = turn(&mut engine.dispatcher());
+    waiter.join().unwrap();
 }
+
+model!(check, cancel_and_wait_and_a_periodic_run,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
 
 /// Two threads wait for the end of one run on a thread of an executor. The run is one step here, so
 /// the model finds lost notifications, and [`cancel_and_wait`] finds a wait that ends too early.
-#[test]
 fn two_wait_for_one_run() {
-    check(|| {
-        let Queued { timeout, outcome, task, .. } = queued(|engine| new(engine, 5));
-        let waiter = || {
-            let timeout = timeout.clone();
-            thread::spawn(move || {
-                let won = timeout.cancel_and_wait().is_ok_and(|won| won);
-                (won, outcome.ran(), outcome.dropped())
-            })
-        };
-        let waiters = [waiter(), waiter()];
-        task.run();
-        let seen = waiters.map(|waiter| waiter.join().unwrap());
-        let won = seen.iter().filter(|(won, ..)| *won).count();
-        assert_eq!((outcome.ran() + won, outcome.dropped()), (1, 1));
-        assert!(won == 1 || seen == [(false, 1, 1); 2], "the run has not ended");
-    });
+    let Queued { timeout, outcome, task, .. } = queued(|engine| new(engine, 5));
+    let waiter = || {
+        let timeout = timeout.clone();
+        thread::spawn(move || {
+            let won = timeout.cancel_and_wait().is_ok_and(|won| won);
+            (won, outcome.ran(), outcome.dropped())
+        })
+    };
+    let waiters = [waiter(), waiter()];
+    task.run();
+    let seen = waiters.map(|waiter| waiter.join().unwrap());
+    let won = seen.iter().filter(|(won, ..)| *won).count();
+    assert_eq!((outcome.ran() + won, outcome.dropped()), (1, 1));
+    assert!(won == 1 || seen == [(false, 1, 1); 2], "the run has not ended");
 }
+
+model!(check, two_wait_for_one_run,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
 
 /// Two tasks are in flight. The thread that has waited for them sees their writes.
 #[allow(clippy::arc_with_non_send_sync, reason = "the checker looks after the cells")]
@@ -100,39 +90,23 @@ fn wait_for_none() {
     runners.into_iter().for_each(|runner| runner.join().unwrap());
 }
 
-#[test]
-fn a_thread_waits_for_all_tasks() {
-    check_at(3, wait_for_none);
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_an_empty_executor_is_not_notified() {
-    fails("counters/in_flight.rs", "self.none.notify_all()", How::Skip, wait_for_none);
-}
-
-#[test]
-#[should_panic(expected = "Causality violation")]
-fn negative_an_end_without_release() {
-    fails("counters/in_flight.rs", "self.word.fetch_sub(one", How::Relaxed, wait_for_none);
-}
-
-#[test]
-#[should_panic(expected = "deadlock")]
-fn negative_waiting_by_load_and_store() {
-    fails("counters/in_flight.rs", "self.word.fetch_or(HAS_WAITER", How::Split, wait_for_none);
-}
+model!(check_at 3, wait_for_none,
+    an_empty_executor_is_not_notified ["deadlock"] Skip "counters/in_flight.rs" "self.none.notify_all()",
+    an_end_without_release ["Causality violation"] Relaxed "counters/in_flight.rs" "self.word.fetch_sub(one",
+    waiting_by_load_and_store ["deadlock"] Split "counters/in_flight.rs" "self.word.fetch_or(HAS_WAITER",
+);
 
 /// A task is cancelled in the queue while another thread waits.
-#[test]
 fn none_in_flight_and_a_cancel_in_the_queue() {
-    check(|| {
-        let Queued { engine, timeout, outcome, task, .. } = queued(|engine| new(engine, 5));
-        let canceller = thread::spawn(move || timeout.cancel());
-        let runner = thread::spawn(move || task.run());
-        engine.context.counters.in_flight.wait_for_none(None);
-        runner.join().unwrap();
-        let cancelled = usize::from(canceller.join().unwrap());
-        assert_eq!((outcome.ran() + cancelled, outcome.dropped()), (1, 1));
-    });
+    let Queued { engine, timeout, outcome, task, .. } = queued(|engine| new(engine, 5));
+    let canceller = thread::spawn(move || timeout.cancel());
+    let runner = thread::spawn(move || task.run());
+    engine.context.counters.in_flight.wait_for_none(None);
+    runner.join().unwrap();
+    let cancelled = usize::from(canceller.join().unwrap());
+    assert_eq!((outcome.ran() + cancelled, outcome.dropped()), (1, 1));
 }
+
+model!(check, none_in_flight_and_a_cancel_in_the_queue,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);

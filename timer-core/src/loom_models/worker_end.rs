@@ -1,12 +1,12 @@
 //! Models of `stop_and_wait` and the worker's end. When the call returns, no task runs on the
 //! worker, and the caller sees the writes of its tasks.
 
-use super::{Subject, assert_sound, check, check_at, check_heavy, engine_of, fails};
+use super::{Subject, assert_sound, check, engine_of};
 use crate::config::{Config, DrivenBy};
 use crate::deadline::Deadline;
 use crate::engine::Engine;
 use crate::entry::{Closure, Timeout};
-use crate::sync::{Arc, AtomicBool, AtomicU32, How, Mutex, Ordering};
+use crate::sync::{Arc, AtomicBool, AtomicU32, Mutex, Ordering};
 use crate::worker;
 use loom::thread;
 use std::sync::atomic::AtomicUsize;
@@ -51,16 +51,9 @@ fn a_task_and_the_end() {
     assert_sound(&engine);
 }
 
-#[test]
-fn the_end_comes_after_the_tasks() {
-    check_heavy(a_task_and_the_end);
-}
-
-#[test]
-#[should_panic(expected = "not seen")]
-fn negative_a_worker_that_is_not_known_to_run() {
-    fails("engine/lifecycle.rs", "worker_gone.store(false", How::Skip, a_task_and_the_end);
-}
+model!(check_heavy, a_task_and_the_end,
+    a_worker_that_is_not_known_to_run ["not seen"] Skip "engine/lifecycle.rs" "worker_gone.store(false",
+);
 
 /// Returns a timer with a worker that is not started.
 fn with_worker() -> Subject {
@@ -80,42 +73,30 @@ fn a_turn_and_the_end() {
     assert_eq!(engine.stats().turns, 1, "not seen");
 }
 
-#[test]
-fn the_end_shows_the_workers_writes() {
-    check_at(4, a_turn_and_the_end);
-}
-
-#[test]
-#[should_panic(expected = "not seen")]
-fn negative_the_end_is_reported_without_release() {
-    let line = "fn worker_has_ended .. worker_gone.store(true";
-    fails("engine/lifecycle.rs", line, How::Relaxed, a_turn_and_the_end);
-}
-
-#[test]
-#[should_panic(expected = "not seen")]
-fn negative_the_end_is_read_without_acquire() {
-    fails("engine/lifecycle.rs", "self.lifecycle.worker_gone.load", How::Relaxed, a_turn_and_the_end);
-}
+model!(check_at 4, a_turn_and_the_end,
+    the_end_is_reported_without_release ["not seen"] Relaxed "engine/lifecycle.rs" "fn worker_has_ended .. worker_gone.store(true",
+    the_end_is_read_without_acquire ["not seen"] Relaxed "engine/lifecycle.rs" "self.lifecycle.worker_gone.load",
+);
 
 /// Two threads wait while a third one starts the worker. When they return, the worker has ended, or
 /// it can no longer start.
-#[test]
 fn two_threads_wait_for_the_end() {
-    check(|| {
-        let engine = with_worker();
-        let others = [(); 2].map(|()| {
-            let engine = engine.clone();
-            thread::spawn(move || {
-                let _ = engine.stop_and_wait(SECOND).unwrap();
-                engine.stats().turns
-            })
-        });
-        let started = u64::from(engine.spawn_worker(one_turn).is_ok());
-        let seen = others.map(|other| other.join().unwrap());
-        assert_eq!(seen, [started; 2], "not seen");
+    let engine = with_worker();
+    let others = [(); 2].map(|()| {
+        let engine = engine.clone();
+        thread::spawn(move || {
+            let _ = engine.stop_and_wait(SECOND).unwrap();
+            engine.stats().turns
+        })
     });
+    let started = u64::from(engine.spawn_worker(one_turn).is_ok());
+    let seen = others.map(|other| other.join().unwrap());
+    assert_eq!(seen, [started; 2], "not seen");
 }
+
+model!(check, two_threads_wait_for_the_end,
+    the_end_is_read_without_acquire ["not seen"] Relaxed "engine/lifecycle.rs" "self.lifecycle.worker_gone.load",
+);
 
 /// The waiting thread takes the lock of `start`, because it could otherwise read an old value of
 /// the flag that a worker runs.
@@ -143,10 +124,11 @@ fn start_and_wait(with_lock: bool) {
     waiter.join().unwrap();
 }
 
-#[test]
 fn the_lock_shows_an_earlier_start() {
-    check_at(4, || start_and_wait(true));
+    start_and_wait(true);
 }
+
+model!(check_at 4, the_lock_shows_an_earlier_start);
 
 #[test]
 #[should_panic(expected = "a worker runs")]
