@@ -150,27 +150,6 @@ fn timers_share_the_sessions_of_a_pooler() {
 }
 
 #[test]
-fn a_dead_node_behind_a_pooler_is_taken_over() {
-    let Some(database) = Database::create() else { return };
-    let pooler = Pooler::start(&database, 2);
-    let mut dead = join_pooled(&pooler, LEASE);
-    let id = dead.insert();
-    assert_eq!(dead.attempt(id).attempt, 1);
-    let mut heir = join_pooled(&pooler, LEASE);
-    // The dead node renews nothing from here on.
-    let begun = Instant::now();
-    heir.keep_up_until(|node| node.shards() == 64);
-    // A node that has just joined waits for up to a second more.
-    let (took, slack) = (begun.elapsed(), Duration::from_secs(5));
-    assert!(took < LEASE + LOOK + Duration::from_secs(1) + slack, "{took:?}");
-    assert_eq!(heir.attempt(id).attempt, 2);
-    assert_eq!(dead.begin(id), Err(StoreError::Fenced));
-    dead.0.rejoin().unwrap();
-    let late = dead.write([Operation::Done { id, attempt: 1, next: None, then: None }]).unwrap();
-    assert_eq!(late, [Outcome::NotFound], "a later attempt runs");
-}
-
-#[test]
 fn a_foreign_timeout_behind_a_pooler_is_found_by_a_look() {
     let Some(database) = Database::create() else { return };
     let pooler = Pooler::start(&database, 2);

@@ -3,7 +3,6 @@
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use timer_durable::store::Store;
 use timer_durable::{
     CancelAnswer, Due, DurableTimer, DurableTimerBuilder, Error, IfPending, PostgresConnection, PostgresStore,
     ResetAnswer, Retry, ScheduleAnswer, StoreError, Topic,
@@ -223,69 +222,18 @@ fn a_nul_character_harms_nobody() {
 }
 
 #[test]
-fn old_timeouts_do_not_hold_up_new_ones() {
-    let Some(database) = Database::create() else { return };
-    let mut node = database.join();
-    (0..100).for_each(|_| _ = node.insert());
-    node.0.leave().unwrap();
-    let (sender, ran) = mpsc::channel();
-    let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
-    let timer = open(&database, DurableTimer::builder().overdue_rate(1).topic(Topic::new("topic"), record));
-    timer.new_timeout(Topic::new("topic"), Duration::ZERO, &"new".to_owned()).unwrap();
-    while ran.recv_timeout(PATIENCE).unwrap() != "new" {}
-    assert!(timer.stats().begun < 50, "one of the old ones begins each second");
-    assert!(timer.counts().unwrap().pending > 0, "the old ones keep their rate");
-}
-
-#[test]
-fn memory_holds_the_capacity_and_the_server_the_rest() {
-    let Some(database) = Database::create() else { return };
-    let (sender, ran) = mpsc::channel();
-    let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
-    let timer = open(&database, DurableTimer::builder().capacity(16).topic(Topic::new("topic"), record));
-    for n in (0..100_u64).rev() {
-        timer.new_timeout(Topic::new("topic"), Duration::from_millis(500 + n), &n.to_string()).unwrap();
-        assert!(timer.stats().in_memory <= 16);
-    }
-    let mut all: Vec<u64> = (0..100).map(|_| ran.recv_timeout(PATIENCE).unwrap().parse().unwrap()).collect();
-    all.sort_unstable();
-    assert!(all.into_iter().eq(0..100));
-}
-
-#[test]
-fn a_handler_that_panics_is_buried() {
-    let Some(database) = Database::create() else { return };
-    let (sender, ran) = mpsc::channel();
-    let topic = Topic::new("topic").attempts(2).backoff(Duration::from_millis(1), Duration::from_millis(1));
-    let handler = move |due: &Due<String>| {
-        assert_ne!(due.payload(), "bad", "a payload that breaks the handler");
-        sender.send(due.payload().clone()).map_err(Retry::new)
-    };
-    let timer = open(&database, DurableTimer::builder().topic(topic, handler));
-    for payload in ["bad", "good"] {
-        timer.new_timeout(Topic::new("topic"), Duration::ZERO, &payload.to_owned()).unwrap();
-    }
-    assert_eq!(ran.recv_timeout(PATIENCE).as_deref(), Ok("good"));
-    let begun = Instant::now();
-    while timer.counts().unwrap().dead == 0 {
-        assert!(begun.elapsed() < PATIENCE, "the second attempt was the last one");
-    }
-    let letter = timer.dead_letters(None, None, 9).unwrap().remove(0);
-    assert_eq!((letter.attempt, &*letter.payload), (2, &b"bad"[..]));
-}
-
-#[test]
-fn pending_is_never_less_than_in_memory() {
+fn a_call_after_a_lost_connection_waits_until_the_node_has_joined() {
     let Some(database) = Database::create() else { return };
     let timer = open(&database, DurableTimer::builder().topic(Topic::new("topic"), |_: &Due<String>| Ok(())));
+    let schedule = || timer.new_timeout(Topic::new("topic"), Duration::from_secs(600), &String::new());
+    schedule().unwrap();
     for _ in 0..3 {
-        timer.new_timeout(Topic::new("topic"), Duration::from_secs(600), &String::new()).unwrap();
-    }
-    // The store counts again after a minute only.
-    let begun = Instant::now();
-    while timer.stats().pending != Some(3) {
-        assert!(begun.elapsed() < PATIENCE, "{:?}", timer.stats());
-        std::thread::park_timeout(Duration::from_millis(5));
+        database.sql("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()");
+        // A renewal may have found the broken connection before.
+        if let Err(error) = schedule() {
+            assert!(matches!(error, Error::OutcomeUnknown { .. }), "{error}");
+        }
+        schedule().unwrap();
     }
 }
 

@@ -310,7 +310,9 @@ impl<S: Store> Keeper<S> {
         }
         self.failure = error.to_string();
         tracing::error!(timer = %self.settings.name, store = %self.store.describe(), %error, "the store has failed");
-        self.paused_until = Some(Instant::now() + self.pause);
+        // After the first failure the keeper joins again at once, so that calls wait for it.
+        let joins_at_once = self.must_rejoin && self.pause <= MIN_PAUSE;
+        self.paused_until = if joins_at_once { None } else { Some(Instant::now() + self.pause) };
         self.pause = (self.pause * 2).min(self.settings.max_pause);
     }
 
