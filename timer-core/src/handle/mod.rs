@@ -3,7 +3,6 @@
 
 mod builder;
 mod cancel;
-mod control;
 mod driver;
 #[cfg(feature = "__tests")]
 mod knobs;
@@ -13,7 +12,6 @@ mod process;
 mod schedule;
 mod timeout;
 mod timer;
-mod weak;
 
 pub use builder::TimerBuilder;
 pub use cancel::CancelOnDrop;
@@ -22,8 +20,7 @@ pub(crate) use manual::MAX_PARK;
 pub use manual::ManualDriver;
 pub use process::{EnterGuard, enter};
 pub(crate) use process::{fallback, with_current};
-pub use timer::Timer;
-pub use weak::WeakTimer;
+pub use timer::{Timer, WeakTimer};
 
 #[cfg(all(test, not(timer_loom)))]
 mod tests;
