@@ -37,7 +37,7 @@ impl EntryWheel {
         }
     }
 
-    /// Links an entry that is not linked. Calls `now` for the present tick only if the wheel is
+    /// Links an entry that is not linked. Calls `now` for the current tick only if the wheel is
     /// empty.
     #[inline]
     pub(crate) fn insert(&mut self, tick: u64, timeout: Timeout, now: impl FnOnce() -> u64) {

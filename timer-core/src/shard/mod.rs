@@ -132,20 +132,20 @@ impl Shard {
     #[inline]
     pub(crate) fn id(&self) -> ShardId {
         // Constant while a timer leases the shard. A thread of an earlier lease asks only under the
-        // shard's lock, and gets the name of the present lease.
+        // shard's lock, and gets the name of the current lease.
         ShardId { index: self.index, generation: self.lease_hint.generation() }
     }
 
-    /// Returns the present of the timer that leases the shard under the name `id`. Once the timer
-    /// is gone, that is the present of the system.
+    /// Returns the current time of the timer that leases the shard under the name `id`, or that of
+    /// the system once the timer is gone.
     #[inline]
     pub(crate) fn now_of(&self, id: ShardId) -> Nanos {
         let context = if self.lease_hint.is_virtual() { self.context(id) } else { None };
         context.map_or_else(clock::now, |context| context.now())
     }
 
-    /// Returns the present of the timer that leases the shard under the name `id`, or `None` if it
-    /// is stopped or there is none. Reads a coarse clock if `when` is far away
+    /// Returns the current time of the timer that leases the shard under the name `id`. Returns
+    /// `None` if the timer is stopped or gone. Reads a coarse clock if `when` is far away
     /// ([`clock::now_or_coarse`]).
     #[inline]
     pub(crate) fn now_if_open(&self, id: ShardId, when: Nanos) -> Option<Nanos> {

@@ -9,7 +9,7 @@ use crate::resolution::Resolution;
 
 const ID: ShardId = ShardId { index: 0, generation: 7 };
 
-/// The virtual present of the first request.
+/// The virtual time of the first request.
 const BEGIN: Nanos = 1 << 40;
 
 fn open_inbox() -> (Inbox, Arc<TimerContext>) {
