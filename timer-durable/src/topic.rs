@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
+use timer_executor::panics;
 
 /// The name of a handler, with the type of its payloads and the rules of its timeouts.
 ///
@@ -50,15 +51,24 @@ pub struct Topic<P> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) attempts: u32,
-    pub(crate) backoff: (Duration, Duration),
+    backoff: Backoff,
     pub(crate) max_lateness: Option<Duration>,
 }
 
+/// The delay after a failed attempt.
+#[derive(Clone, Copy, Debug)]
+enum Backoff {
+    /// Random, up to a limit that doubles with each attempt, from the first limit to the last.
+    Jitter(Duration, Duration),
+    /// A function of the user, which takes the number of failed attempts.
+    By(fn(u32) -> Duration),
+}
+
 impl<P> Topic<P> {
-    /// Returns a topic with 10 attempts, a backoff of 1 s to 1 h, and no limit of lateness.
+    /// Returns a topic with 10 attempts, a backoff of up to 1 s to 1 h, and no limit of lateness.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
-        let backoff = (Duration::from_secs(1), Duration::from_secs(3600));
+        let backoff = Backoff::Jitter(Duration::from_secs(1), Duration::from_secs(3600));
         Self { name, rules: Rules { attempts: 10, backoff, max_lateness: None }, payload: PhantomData }
     }
 
@@ -75,11 +85,21 @@ impl<P> Topic<P> {
         self
     }
 
-    /// Sets the delay after the first failed attempt, which doubles with each further one up to
-    /// `max`.
+    /// Sets the longest delay after the first failed attempt, which doubles with each further one
+    /// up to `max`. The delay is random between zero and the longest one, so that timeouts that
+    /// fail together are not repeated together.
     #[must_use]
     pub const fn backoff(mut self, first: Duration, max: Duration) -> Self {
-        self.rules.backoff = (first, max);
+        self.rules.backoff = Backoff::Jitter(first, max);
+        self
+    }
+
+    /// Sets a function that returns the delay after a failed attempt. It gets the number of
+    /// attempts that have failed, from 1, and the delay has no jitter. The keeper calls it, so it
+    /// must not block. If it panics, the delay is a second.
+    #[must_use]
+    pub const fn backoff_by(mut self, delay: fn(u32) -> Duration) -> Self {
+        self.rules.backoff = Backoff::By(delay);
         self
     }
 
@@ -94,10 +114,15 @@ impl<P> Topic<P> {
 }
 
 impl Rules {
-    /// Returns the delay after the failed attempt with the number `tries`.
+    /// Returns the delay after `tries` failed attempts.
     pub(crate) fn delay_after(&self, tries: u32) -> Duration {
-        let (first, max) = self.backoff;
-        first.saturating_mul(1 << tries.saturating_sub(1).min(30)).min(max)
+        match self.backoff {
+            Backoff::Jitter(first, max) => {
+                let longest = first.saturating_mul(1 << tries.saturating_sub(1).min(30)).min(max);
+                longest.mul_f64(fastrand::f64())
+            }
+            Backoff::By(delay) => panics::catch(|| delay(tries)).unwrap_or(Duration::from_secs(1)),
+        }
     }
 }
 
@@ -120,9 +145,22 @@ impl<P> fmt::Debug for Topic<P> {
 mod tests {
     use super::*;
 
+    /// Returns the longest of many delays after this number of failed attempts, in seconds.
+    fn longest(rules: Rules, tries: u32) -> u64 {
+        let delays = (0..1_000).map(|_| rules.delay_after(tries));
+        delays.max().unwrap_or_default().as_secs_f64().ceil() as u64
+    }
+
     #[test]
-    fn the_backoff_doubles_up_to_its_limit() {
+    fn the_longest_backoff_doubles_up_to_its_limit() {
         let rules = Topic::<()>::new("t").backoff(Duration::from_secs(1), Duration::from_secs(5)).rules;
-        assert_eq!([1, 2, 3, 4, 99].map(|tries| rules.delay_after(tries).as_secs()), [1, 2, 4, 5, 5]);
+        assert_eq!([1, 2, 3, 4, 99].map(|tries| longest(rules, tries)), [1, 2, 4, 5, 5]);
+    }
+
+    #[test]
+    fn a_function_of_the_user_decides_the_backoff() {
+        let delay = |tries| if tries == 3 { panic!("no delay") } else { Duration::from_secs(7 * u64::from(tries)) };
+        let rules = Topic::<()>::new("t").backoff_by(delay).rules;
+        assert_eq!([1, 2, 3].map(|tries| rules.delay_after(tries).as_secs()), [7, 14, 1]);
     }
 }

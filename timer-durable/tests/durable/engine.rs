@@ -162,7 +162,7 @@ fn a_call_names_its_effect_on_a_key() {
 
 #[test]
 fn a_failed_attempt_is_repeated_and_buried() {
-    let topic = Topic::new("t").attempts(3).backoff(SECOND, 10 * SECOND);
+    let topic = Topic::new("t").attempts(3).backoff_by(|tries| SECOND * tries);
     let fails = |_: &Due<String>| Err(Retry::new("no"));
     let (timer, mut driver) = DurableTimer::builder().topic(topic, fails).build_manual(MemoryStore::new()).unwrap();
     timer.new_timeout(t(), Duration::ZERO, &text("a")).unwrap();

@@ -143,3 +143,23 @@ fn a_periodic_run_that_expires_keeps_the_phase() {
     driver.advance(45 * SECOND);
     assert_eq!((take(&log), timer.stats().expired), (vec![133, 140], 1));
 }
+
+#[test]
+fn timeouts_that_fail_together_are_repeated_at_many_instants() {
+    let times = Arc::new(Mutex::new(Vec::new()));
+    let log = times.clone();
+    let fails_once = move |due: &Due<()>| {
+        if due.attempt() == 1 {
+            return Err(Retry::new("an outage"));
+        }
+        log.lock().unwrap().push(due.due());
+        Ok(())
+    };
+    let (timer, mut driver) = DurableTimer::builder().topic(t(), fails_once).build_manual(MemoryStore::new()).unwrap();
+    (0..1_000).for_each(|_| _ = timer.new_timeout(t(), SECOND, &()).unwrap());
+    assert_eq!(driver.advance(3 * SECOND), 2_000);
+    let mut times = times.lock().unwrap();
+    times.sort_unstable();
+    times.dedup();
+    assert!(times.len() > 900, "{} instants", times.len());
+}
