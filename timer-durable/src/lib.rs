@@ -33,7 +33,7 @@
 //! |---|---|
 //! | `sqlite` | `SqliteStore`, a store in a file that one process owns |
 //! | `postgres` | `PostgresStore`, a store in a database that many machines share |
-//! | `postgres-tls` | encrypted connections, for URLs with `sslmode=require` |
+//! | `postgres-tls` | encrypted connections, for URLs with `sslmode=verify-full` |
 //! | `serde` | `Json`, a payload of any type that serde knows |
 //!
 //! No feature is on by default, so a program names its store.
