@@ -63,7 +63,7 @@ fn named_tests(chapter: &str) -> Vec<String> {
 #[test]
 fn each_test_that_the_book_names_exists() {
     let tests = tests();
-    for (chapter, least) in [("promises", 45), ("faults", 33), ("postgres", 45)] {
+    for (chapter, least) in [("promises", 44), ("faults", 33), ("postgres", 45)] {
         let named = named_tests(chapter);
         assert!(named.len() >= least, "{chapter}: {} tests, {named:?}", named.len());
         let unknown: Vec<_> = named.iter().filter(|test| !tests.contains(*test)).collect();

@@ -323,9 +323,11 @@ fn a_damaged_file_is_refused_with_the_findings() {
 
 #[test]
 fn a_database_without_a_file_is_refused() {
-    let error = SqliteStore::open(":memory:").unwrap_err();
-    assert!(
-        matches!(&error, OpenError::NotDurable { setting, .. } if setting.contains("not the path of a file")),
-        "{error}"
-    );
+    let folder = Folder::new();
+    let (timer, _ran) = open(&folder);
+    for path in ["", ":memory:"] {
+        let error = SqliteStore::open(path).unwrap_err();
+        assert!(matches!(&error, OpenError::NotDurable { setting, .. } if setting.contains("not the path of a file")));
+        assert!(timer.backup(path).unwrap_err().to_string().contains(&error.to_string()), "{error}");
+    }
 }

@@ -1,4 +1,4 @@
-//! Names of the user: tables and triggers in the store's file, and targets of a backup.
+//! Names of the user: tables and triggers in the store's file.
 
 use std::time::Duration;
 
@@ -52,14 +52,4 @@ fn no_temporary_table_hides_one_of_the_store() {
     timer.stop(LONG).unwrap();
     drop(timer);
     assert_eq!(open(&folder).counts().unwrap().pending, 1, "D1");
-}
-
-#[test]
-fn a_backup_needs_a_file() {
-    let folder = Folder::new();
-    let timer = open(&folder);
-    for target in ["", ":memory:"] {
-        let error = timer.backup(target).unwrap_err();
-        assert!(error.to_string().contains("not the path of a file"), "{target}: {error}");
-    }
 }
