@@ -27,7 +27,7 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// freed memory to catch late uses. Also the drop of a key that panics, because the hash table of
 /// the standard library then leaks its memory.
 const LEFT_OUT: &[&str] =
-    &["p07_idle", "p11_slow_task", "executor_are_traced", "lateness_shows", "overload::", "drop_of_a_key_has_panicked"];
+    &["p07_idle", "p11_slow_task", "executor_are_traced", "lateness_shows", "drop_of_a_key_has_panicked"];
 
 /// The only leak on purpose, which is the payload of a panic in the drop of another panic's
 /// payload.
@@ -45,7 +45,7 @@ const BOUNDS: &str = "-p timer-core --test memory p16_bounded"; // The rest of i
 /// Tests that end in a few minutes although valgrind is thirty times slower and runs one thread at
 /// a time.
 const CORE_FOR_VALGRIND: &str = "-p timer-core --lib --test behaviour";
-const TOO_SLOW: &[&str] = &["futures::", "races::", "wake_ups::", "worker_thread::", "bound::"];
+const TOO_SLOW: &[&str] = &["futures::", "wake_ups::", "worker_thread::", "bound::"];
 /// Tests in which races could occur. The standard library is rebuilt, because without the sanitizer
 /// in it each dropped `Arc` looks like a race.
 const RACES: &str = "-p timer-core --lib --test stress -Zbuild-std";
