@@ -1,6 +1,6 @@
 //! Promise 17. A panic of user code harms at most its own timeout. This covers the wakers of
-//! drivers, hooks, and the `Drop` of captures. Promise 10 covers tasks, and promise 16 covers
-//! storms.
+//! drivers, hooks, and the `Drop` of captures. Promise 10 covers tasks, and `stress` tasks on many
+//! threads.
 
 use crate::support::executors::good_executors;
 use crate::support::ledger::Ledger;
