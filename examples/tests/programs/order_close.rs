@@ -36,7 +36,7 @@ fn the_live_page_shows_the_orders() {
     BufReader::new(shop.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
     let addr = line.trim().strip_prefix("live page http://").unwrap().split('/').next().unwrap();
     let mut stream = TcpStream::connect(addr).unwrap();
-    stream.write_all(b"GET /stats.json HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    stream.write_all(b"GET /stats.json HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut reply = String::new();
     stream.read_to_string(&mut reply).unwrap();
     assert!(reply.contains("\"timer\":\"orders\"") && reply.contains(&format!("\"store\":\"{store}\"")), "{reply}");

@@ -16,6 +16,7 @@ mod accept;
 mod address;
 mod deadline;
 mod exchange;
+mod hosts;
 mod limits;
 mod listener;
 mod live;
@@ -55,7 +56,8 @@ use std::sync::Arc;
 ///
 /// The server answers `GET` and `HEAD`. Other methods get status 405, other paths 404, malformed
 /// requests 400. `OPTIONS *` is answered like `OPTIONS /metrics`. The status is 500 if a collector
-/// fails or panics.
+/// fails or panics. On a loopback address, a request whose `Host` is neither `localhost` nor an
+/// address gets status 403, unless [`ServeOptions::host`] names it.
 ///
 /// A slow client does not delay others, because each has its own thread, 5 s for its request and 10
 /// s for its reply. If there are more than 32 clients, the server cuts off the one that has been
@@ -116,10 +118,13 @@ impl MetricsServer {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn serve(addr: impl Into<ListenAddr>, registry: impl Into<Arc<Registry>>) -> io::Result<Self> {
-        Self::start(addr.into(), Site { registry: registry.into(), live: None })
+        Self::start(addr.into(), Site { registry: registry.into(), live: None, names: Some(Vec::new()) })
     }
 
-    fn start(addr: ListenAddr, site: Site) -> io::Result<Self> {
+    fn start(addr: ListenAddr, mut site: Site) -> io::Result<Self> {
+        if !addr.0.ip().to_canonical().is_loopback() {
+            site.names = None;
+        }
         Ok(Self { listener: Listener::start(addr, Arc::new(site), Limits::default())? })
     }
 

@@ -28,6 +28,7 @@ use std::sync::Arc;
 pub struct ServeOptions {
     prefix: Option<String>,
     labels: Vec<(String, String)>,
+    hosts: Vec<String>,
     #[cfg(feature = "durable")]
     durable: DurableMetrics,
 }
@@ -84,6 +85,25 @@ impl ServeOptions {
         self
     }
 
+    /// Adds a name under which a server on a loopback address is asked, for example by a proxy that
+    /// passes on the `Host` of its client. Without it such a server answers requests for
+    /// `localhost` and for addresses alone, so that no page of another site reads the figures
+    /// through the user's browser (DNS rebinding). A server on another address answers under any
+    /// name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_metrics::{ServeOptions, TimerMetrics};
+    /// let options = ServeOptions::new().host("metrics.example");
+    /// let server = TimerMetrics::new().serve_with(0, options)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn host(mut self, name: impl Into<String>) -> Self {
+        self.hosts.push(name.into());
+        self
+    }
+
     /// Adds durable timers to the metrics and to the live page. A later call replaces an earlier
     /// one.
     ///
@@ -113,6 +133,7 @@ impl ServeOptions {
         let Self {
             prefix,
             labels,
+            hosts,
             #[cfg(feature = "durable")]
             durable,
         } = self;
@@ -146,7 +167,7 @@ impl ServeOptions {
             durable,
             labels,
         );
-        Ok(Site { registry: Arc::new(registry), live: Some(live) })
+        Ok(Site { registry: Arc::new(registry), live: Some(live), names: Some(hosts) })
     }
 }
 

@@ -24,7 +24,11 @@ impl Reply {
     }
 
     pub(super) fn error(status: u16) -> Self {
-        let hint = if status == 404 { ": the metrics are at /metrics" } else { "" };
+        let hint = match status {
+            403 => ": on a loopback address, `Host` is localhost, an address or a name given to ServeOptions::host",
+            404 => ": the metrics are at /metrics",
+            _ => "",
+        };
         let headers = if status == 405 { "Allow: GET, HEAD\r\n" } else { "" };
         let body = format!("{status} {}{hint}\n", reason(status)).into();
         Self { status, content_type: TEXT, headers, body, head_only: false }
@@ -54,6 +58,7 @@ fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
         400 => "Bad Request",
+        403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
         408 => "Request Timeout",

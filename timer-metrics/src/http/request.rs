@@ -14,6 +14,8 @@ pub(super) struct Request {
     pub(super) path: String,
     /// All values of `Accept`, joined by commas.
     pub(super) accept: String,
+    /// The hosts that the target and the header `Host` name.
+    pub(super) hosts: Vec<String>,
 }
 
 /// The reason why there is no request.
@@ -55,38 +57,46 @@ impl Request {
             Err(httparse::Error::Version) => return Err(NoRequest::Refused(505)),
             Err(_) => return Err(NoRequest::Refused(400)),
         }
-        let accepts = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("accept"));
-        let accepts: Vec<_> = accepts.map(|header| String::from_utf8_lossy(header.value)).collect();
+        let values = |name: &str| -> Vec<String> {
+            let headers = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name));
+            headers.map(|header| String::from_utf8_lossy(header.value).into_owned()).collect()
+        };
+        let (host, path) = host_and_path(request.path.unwrap_or_default());
         Ok(Some(Self {
             method: request.method.unwrap_or_default().to_owned(),
-            path: path(request.path.unwrap_or_default()).to_owned(),
-            accept: accepts.join(","),
+            path: path.to_owned(),
+            accept: values("accept").join(","),
+            hosts: values("host").into_iter().chain(host.map(str::to_owned)).collect(),
         }))
     }
 }
 
-/// Returns the path of a target in either form, `/a?b` or `http://host/a?b`.
-fn path(target: &str) -> &str {
+/// Returns the host and the path of a target in either form, `/a?b` or `http://host/a?b`.
+fn host_and_path(target: &str) -> (Option<&str>, &str) {
     let target = target.split(['?', '#']).next().unwrap_or(target);
     match target.split_once("://") {
-        Some((scheme, rest)) if !scheme.contains('/') => rest.find('/').map_or("/", |at| &rest[at..]),
-        _ => target,
+        Some((scheme, rest)) if !scheme.contains('/') => {
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            (Some(host), if path.is_empty() { "/" } else { path })
+        }
+        _ => (None, target),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{NoRequest, Request, path};
+    use super::{NoRequest, Request, host_and_path};
 
     #[test]
     fn parses_a_head_once_it_is_complete() {
-        let head = b"GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\nAccept: text/plain\r\naccept: */*;q=0.1\r\n\r\n";
+        let head = b"GET http://b:1/metrics?x=1 HTTP/1.1\r\nHost: a\r\nAccept: text/plain\r\naccept: */*;q=0.1\r\n\r\n";
         for end in 0..head.len() {
             assert_eq!(Request::parse(&head[..end]), Ok(None), "{end}");
         }
         let request = Request::parse(head).unwrap().unwrap();
         assert_eq!((request.method.as_str(), request.path.as_str()), ("GET", "/metrics"));
         assert_eq!(request.accept, "text/plain,*/*;q=0.1");
+        assert_eq!(request.hosts, ["a", "b:1"]);
     }
 
     #[test]
@@ -107,10 +117,10 @@ mod tests {
         for target in
             ["/metrics", "/metrics?a=http://b/c", "http://host:1/metrics", "http://host/metrics#x", "/metrics?"]
         {
-            assert_eq!(path(target), "/metrics", "{target}");
+            assert_eq!(host_and_path(target).1, "/metrics", "{target}");
         }
-        assert_eq!(path("http://host"), "/");
-        assert_eq!(path("http://host?from=/metrics"), "/");
-        assert_eq!(path("*"), "*");
+        assert_eq!(host_and_path("http://host"), (Some("host"), "/"));
+        assert_eq!(host_and_path("http://host?from=/metrics"), (Some("host"), "/"));
+        assert_eq!(host_and_path("*"), (None, "*"));
     }
 }

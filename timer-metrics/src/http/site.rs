@@ -1,6 +1,7 @@
 //! The documents of the server: its paths, and the reply to a request for each of them.
 
 use super::accept::Format;
+use super::hosts;
 use super::live::{Live, PAGE};
 use super::plain_text;
 use super::reply::{HTML, JSON, Reply};
@@ -22,6 +23,8 @@ const METRICS_HEADERS: &str = "Vary: Accept\r\n";
 pub(super) struct Site {
     pub(super) registry: Arc<Registry>,
     pub(super) live: Option<Live>,
+    /// The names under which the site is known, if it answers under these alone.
+    pub(super) names: Option<Vec<String>>,
 }
 
 impl Site {
@@ -31,7 +34,9 @@ impl Site {
         let is_readable = request.method == "GET" || head_only;
         // `OPTIONS *` asks about the server as a whole.
         let asks_about_all = request.method == "OPTIONS" && request.path == "*";
+        let is_known = |host: &String| self.names.as_ref().is_none_or(|names| hosts::is_allowed(host, names));
         let reply = match (request.path.as_str(), &self.live) {
+            _ if !request.hosts.iter().all(is_known) => Reply::error(403),
             ("/metrics", _) if is_readable => self.metrics(Format::wanted(&request.accept)),
             ("/", Some(_)) if is_readable => Reply::ok(HTML, PAGE_HEADERS, PAGE),
             ("/stats.json", Some(live)) if is_readable => stats(live),

@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use timer_core::Timer;
-use timer_metrics::{ListenAddr, MetricsServer, TimerMetrics};
+use timer_metrics::{ListenAddr, MetricsServer, ServeOptions, TimerMetrics};
 
 /// The reply of the server to one request.
 pub(crate) struct Reply {
@@ -41,7 +41,7 @@ fn raw(addr: SocketAddr, request: &[u8]) -> String {
 
 pub(crate) fn ask(addr: SocketAddr, method: &str, target: &str, accept: &str) -> Reply {
     let accept = if accept.is_empty() { String::new() } else { format!("Accept: {accept}\r\n") };
-    let text = raw(addr, format!("{method} {target} HTTP/1.1\r\nHost: a\r\n{accept}\r\n").as_bytes());
+    let text = raw(addr, format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{accept}\r\n").as_bytes());
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     let reply = Reply { status, head: head.to_owned(), body: body.to_owned() };
@@ -79,7 +79,8 @@ fn the_format_follows_the_accept_header() {
 fn other_paths_are_404_and_other_methods_405() {
     let server = MetricsServer::serve(0, Registry::default()).unwrap();
     let addr = server.local_addr();
-    for target in ["/", "/stats.json", "/metric", "/metrics/", "/metrics/x", "/METRICS", "*", "/%6Detrics", "http://a/"]
+    for target in
+        ["/", "/stats.json", "/metric", "/metrics/", "/metrics/x", "/METRICS", "*", "/%6Detrics", "http://localhost/"]
     {
         assert_eq!(ask(addr, "GET", target, "").status, 404, "{target}");
     }
@@ -89,12 +90,36 @@ fn other_paths_are_404_and_other_methods_405() {
     }
     let [of_all, of_path] = ["*", "/metrics"].map(|target| ask(addr, "OPTIONS", target, ""));
     assert_eq!((of_all.status, &of_all.head, &of_all.body), (of_path.status, &of_path.head, &of_path.body));
-    for target in ["/metrics?a=b", "http://a:1/metrics"] {
+    for target in ["/metrics?a=b", "http://127.0.0.1:1/metrics"] {
         assert_eq!(ask(addr, "GET", target, "").status, 200, "{target}");
     }
     let head = ask(addr, "HEAD", "/metrics", "application/openmetrics-text");
     assert_eq!((head.status, head.header("content-length"), head.body.as_str()), (200, Some("6"), ""));
     assert_eq!(ask(addr, "HEAD", "/", "").body, "");
+}
+
+/// A page of another site can make the browser resolve its own name to the loopback address.
+#[test]
+fn on_loopback_other_names_are_refused() {
+    let (metrics, options) = (TimerMetrics::new(), ServeOptions::new().host("metrics.example"));
+    let on_loopback = metrics.serve_with(0, options).unwrap();
+    let reachable = metrics.serve((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+    let registry = MetricsServer::serve(0, Registry::default()).unwrap();
+    let status = |server: &MetricsServer, target: &str, host: &str| {
+        let addr = (Ipv4Addr::LOCALHOST, server.local_addr().port()).into();
+        let reply = raw(addr, format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
+        reply.split(' ').nth(1).unwrap().to_owned()
+    };
+    for path in ["/metrics", "/", "/stats.json"] {
+        for host in ["localhost", "127.0.0.1:9184", "[::1]:9184", "metrics.example"] {
+            assert_eq!(status(&on_loopback, path, host), "200", "{path} {host}");
+        }
+        assert_eq!(status(&on_loopback, path, "rebind.example"), "403", "{path}");
+        assert_eq!(status(&on_loopback, &format!("http://rebind.example{path}"), "localhost"), "403", "{path}");
+        assert_eq!(status(&on_loopback, path, "localhost\r\nHost: rebind.example"), "403", "{path}");
+        assert_eq!(status(&reachable, path, "rebind.example"), "200", "{path}");
+    }
+    assert_eq!(status(&registry, "/metrics", "rebind.example"), "403");
 }
 
 #[test]

@@ -13,7 +13,8 @@ const LONG: Duration = Duration::from_secs(600);
 const PATIENT: Limits = Limits { request: LONG, reply: LONG, goodbye: LONG, clients: 32 };
 
 fn listen(registry: Registry, limits: Limits) -> Listener {
-    Listener::start(ListenAddr::from(0), Arc::new(Site { registry: Arc::new(registry), live: None }), limits).unwrap()
+    let site = Site { registry: Arc::new(registry), live: None, names: None };
+    Listener::start(ListenAddr::from(0), Arc::new(site), limits).unwrap()
 }
 
 fn connect(addr: SocketAddr) -> TcpStream {
