@@ -1,7 +1,7 @@
 //! Figures about a timer.
 
 use crate::store::Membership;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -108,6 +108,9 @@ pub struct Stats {
     /// The place of this process among those that share the store, or `None` if the store belongs
     /// to one process.
     pub membership: Option<Membership>,
+    /// Whether [`DurableTimer::stop`](crate::DurableTimer::stop) has returned. The numbers of
+    /// timeouts and the membership are then those of the last turn.
+    pub is_stopped: bool,
 }
 
 /// A counter with one writer.
@@ -186,6 +189,7 @@ pub(crate) struct Figures {
     pub(crate) lag: Recorder,
     pub(crate) commit_time: Recorder,
     membership: Mutex<Option<Membership>>,
+    is_stopped: AtomicBool,
     /// The largest number stands for an unknown one.
     pending: Counter,
 }
@@ -197,6 +201,11 @@ impl Figures {
 
     pub(crate) fn set_membership(&self, membership: Option<Membership>) {
         *self.membership.lock().unwrap_or_else(PoisonError::into_inner) = membership;
+    }
+
+    pub(crate) fn set_stopped(&self) {
+        // ORDERING: Relaxed, as above.
+        self.is_stopped.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn read(&self) -> Stats {
@@ -223,6 +232,8 @@ impl Figures {
             lag: self.lag.read(),
             commit_time: self.commit_time.read(),
             membership: self.membership.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            // ORDERING: Relaxed, as above.
+            is_stopped: self.is_stopped.load(Ordering::Relaxed),
         }
     }
 }

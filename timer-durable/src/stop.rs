@@ -29,6 +29,12 @@ impl DurableTimer {
     /// [`Error::InHandler`] in a handler of this timer, and [`Error::OnKeeper`] on the keeper's own
     /// thread. Nothing was stopped. A handler can drop its handle, or let another thread call this.
     pub fn stop(&self, limit: Duration) -> Result<DurableStopReport, Error> {
+        let report = self.end(limit)?;
+        self.inner.parts.figures.set_stopped();
+        Ok(report)
+    }
+
+    fn end(&self, limit: Duration) -> Result<DurableStopReport, Error> {
         if is_keeper() {
             return Err(Error::OnKeeper);
         }

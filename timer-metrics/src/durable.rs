@@ -1,5 +1,6 @@
 //! Durable timers in a registry of `prometheus-client`.
 
+use crate::watched::{List, Watched};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -43,7 +44,8 @@ use timer_durable::{BOUNDS, DurableTimer, Histogram, Stats, WeakDurableTimer};
 /// | `durable_foreign_timeouts_total` | timeouts that others have written for this process |
 /// | `durable_reconnects_total` | attempts to connect again |
 ///
-/// The last six exist only for a store that processes share.
+/// The last six exist only for a store that processes share. A timer that was stopped keeps its
+/// counters and histograms, and its gauges are absent.
 ///
 /// `durable_timeouts_pending` is [`Stats::pending`]. A scrape makes the store count nothing. The
 /// series is absent while the store does not know the number, as for some seconds after a large
@@ -71,21 +73,7 @@ use timer_durable::{BOUNDS, DurableTimer, Histogram, Stats, WeakDurableTimer};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct DurableMetrics {
-    list: Arc<Mutex<List>>,
-}
-
-#[derive(Debug, Default)]
-struct List {
-    watched: Vec<Watched>,
-    /// The number of timers that were ever watched.
-    count: u64,
-}
-
-#[derive(Clone, Debug)]
-struct Watched {
-    number: u64,
-    label: String,
-    timer: WeakDurableTimer,
+    list: Arc<Mutex<List<WeakDurableTimer>>>,
 }
 
 /// The state of one durable timer at the moment when an exporter asked for it.
@@ -111,18 +99,10 @@ impl DurableMetrics {
     /// Adds a timer under its name. If a living timer of the set has that name, a number is
     /// appended to it, because two series with the same labels are not allowed.
     pub fn watch(&self, timer: &DurableTimer) {
-        // Each may be the last handle of its timer. The guard of the lock is declared later, so it
-        // is dropped before them.
+        // The guard of the lock is dropped before the handles.
         let mut handles = Vec::new();
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        list.watched.retain(|watched| watched.timer.upgrade().map(|handle| handles.push(handle)).is_some());
-        let names = (1..).map(|n| if n == 1 { timer.name().to_owned() } else { format!("{}-{n}", timer.name()) });
-        let mut names = names.filter(|name| list.watched.iter().all(|other| other.label != *name));
-        if let Some(label) = names.next() {
-            list.count += 1;
-            let number = list.count;
-            list.watched.push(Watched { number, label, timer: timer.downgrade() });
-        }
+        list.add(timer.name().to_owned(), timer.downgrade(), WeakDurableTimer::upgrade, &mut handles);
     }
 
     /// Adds this set to a registry. Timers that are watched later are exported as well. A scrape
@@ -148,9 +128,7 @@ impl DurableMetrics {
                 None => gone.push(number),
             }
         }
-        if !gone.is_empty() {
-            list().watched.retain(|watched| !gone.contains(&watched.number));
-        }
+        list().remove(&gone);
         snapshots
     }
 }
@@ -246,10 +224,14 @@ fn write(
 ) -> fmt::Result {
     let member = |stats: &Stats| stats.membership.clone();
     let has = |stats: &Stats| match value {
-        Value::Total(_) | Value::Size(_) => stats.membership.is_some(),
+        Value::Counter(_) | Value::Histogram(_) => true,
+        Value::Total(_) => stats.membership.is_some(),
+        // The present of a timer that was stopped is nobody's concern.
+        _ if stats.is_stopped => false,
+        Value::Gauge(_) => true,
         Value::Estimate(get) => get(stats).is_some(),
+        Value::Size(_) => stats.membership.is_some(),
         Value::Age(get) => member(stats).is_some_and(|member| get(&member).is_some()),
-        _ => true,
     };
     let timers: Vec<_> = timers.iter().filter(|timer| has(&timer.stats)).collect();
     if timers.is_empty() {

@@ -117,6 +117,7 @@ mod series;
 mod snapshot;
 mod timer_metrics;
 mod watch;
+mod watched;
 
 /// The crate of the registries to which [`TimerMetrics::register`] adds timers.
 #[cfg(feature = "prometheus")]

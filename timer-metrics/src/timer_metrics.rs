@@ -5,6 +5,7 @@
 
 use crate::snapshot::TimerSnapshot;
 use crate::watch::Watch;
+use crate::watched::{List, Watched};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -31,36 +32,23 @@ use timer_core::{Timer, WeakTimer};
 /// ```
 #[derive(Clone, Default)]
 pub struct TimerMetrics {
-    list: Arc<Mutex<List>>,
-}
-
-#[derive(Default)]
-struct List {
-    watched: Vec<Watched>,
-    /// The number of timers that were ever watched.
-    count: u64,
+    list: Arc<Mutex<List<Exported>>>,
 }
 
 #[derive(Clone)]
-struct Watched {
-    number: u64,
-    label: String,
+struct Exported {
     timer: WeakTimer,
     max_pending: Option<u64>,
     longest_delay: Option<Duration>,
 }
 
-impl Watched {
+impl Watched<Exported> {
     /// Returns `None` if the timer is gone.
-    fn snapshot(&self) -> Option<TimerSnapshot> {
-        let stats = self.timer.upgrade()?.stats();
-        Some(TimerSnapshot {
-            label: self.label.clone(),
-            max_pending: self.max_pending.or(stats.max_pending.map(|max| max as u64)),
-            stats,
-            longest_delay: self.longest_delay,
-            number: self.number,
-        })
+    fn snapshot(self) -> Option<TimerSnapshot> {
+        let Self { number, label, timer: Exported { timer, max_pending, longest_delay } } = self;
+        let stats = timer.upgrade()?.stats();
+        let max_pending = max_pending.or(stats.max_pending.map(|max| max as u64));
+        Some(TimerSnapshot { label, stats, max_pending, longest_delay, number })
     }
 }
 
@@ -79,8 +67,9 @@ impl TimerMetrics {
     /// Adds `timer` to the set and returns its label. The label is the timer's name. If another
     /// living timer of the set already has that label, `-2`, `-3` and so on is appended.
     ///
-    /// Costs as much as one call of [`snapshots`](Self::snapshots). It costs the timer itself
-    /// nothing.
+    /// The cost does not depend on the number of timers in the set, and the timer itself pays
+    /// nothing. In a set of more than 64 timers, the label of a dropped one is free after the next
+    /// call of [`snapshots`](Self::snapshots), or when the set has doubled.
     ///
     /// # Examples
     ///
@@ -107,27 +96,12 @@ impl TimerMetrics {
     /// assert_eq!(metrics.watch_with(&timer, Watch::new().label("leases")), "leases");
     /// ```
     pub fn watch_with(&self, timer: &Timer, watch: Watch) -> String {
-        // Taking snapshots removes the timers that are gone, so that their labels are free.
-        drop(self.snapshots());
-        let wanted = watch.label.unwrap_or_else(|| timer.name().to_owned());
-        let mut list = self.list();
-        let taken = |label: &str| list.watched.iter().any(|watched| watched.label == label);
-        let label = if taken(&wanted) {
-            let others = (2_u64..).map(|n| format!("{wanted}-{n}"));
-            others.into_iter().find(|label| !taken(label)).unwrap_or(wanted)
-        } else {
-            wanted
-        };
-        list.count += 1;
-        let watched = Watched {
-            number: list.count,
-            label: label.clone(),
-            timer: timer.downgrade(),
-            max_pending: watch.max_pending,
-            longest_delay: watch.longest_delay,
-        };
-        list.watched.push(watched);
-        label
+        let Watch { label, max_pending, longest_delay } = watch;
+        let wanted = label.unwrap_or_else(|| timer.name().to_owned());
+        let exported = Exported { timer: timer.downgrade(), max_pending, longest_delay };
+        // The guard of the lock is dropped before the handles.
+        let mut handles = Vec::new();
+        self.list().add(wanted, exported, |exported| exported.timer.upgrade(), &mut handles)
     }
 
     /// Returns a snapshot of every living timer of the set, in the order in which they were added.
@@ -145,19 +119,18 @@ impl TimerMetrics {
         let watched = self.list().watched.clone();
         let mut gone = Vec::new();
         let mut snapshots = Vec::with_capacity(watched.len());
-        for watched in &watched {
+        for watched in watched {
+            let number = watched.number;
             match watched.snapshot() {
                 Some(snapshot) => snapshots.push(snapshot),
-                None => gone.push(watched.number),
+                None => gone.push(number),
             }
         }
-        if !gone.is_empty() {
-            self.list().watched.retain(|watched| !gone.contains(&watched.number));
-        }
+        self.list().remove(&gone);
         snapshots
     }
 
-    fn list(&self) -> MutexGuard<'_, List> {
+    fn list(&self) -> MutexGuard<'_, List<Exported>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

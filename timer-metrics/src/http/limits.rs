@@ -13,6 +13,8 @@ pub(super) struct Limits {
     pub(super) goodbye: Duration,
     /// The greatest number of clients served at once.
     pub(super) clients: usize,
+    /// The time without a client after which the live page's history is looked through.
+    pub(super) quiet: Duration,
 }
 
 impl Limits {
@@ -32,6 +34,7 @@ impl Default for Limits {
             reply: Duration::from_secs(10),
             goodbye: Duration::from_secs(1),
             clients: 32,
+            quiet: Duration::from_secs(60),
         }
     }
 }

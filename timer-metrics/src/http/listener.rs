@@ -55,6 +55,7 @@ impl Listener {
         let socket = TcpListener::bind(addr.0).map_err(failed)?;
         let addr = socket.local_addr().map_err(failed)?;
         let waker = Waker::new(&socket).map_err(failed)?;
+        waker.limit_waits(limits.quiet).map_err(failed)?;
         let stopped = Arc::new(AtomicBool::new(false));
         let clients = Clients { site, limits, stopped: stopped.clone(), served: Vec::new() };
         let thread = thread::Builder::new().name(NAME.to_owned()).spawn(move || accept(&socket, clients))?;
@@ -95,6 +96,18 @@ impl Waker {
         self.0.shutdown(Shutdown::Both).is_ok()
     }
 
+    /// Limits each wait in `accept`. On systems where this has no effect, the history of the live
+    /// page is kept until the next client comes.
+    #[cfg(unix)]
+    fn limit_waits(&self, limit: Duration) -> io::Result<()> {
+        self.0.set_read_timeout(Some(limit))
+    }
+
+    #[cfg(not(unix))]
+    fn limit_waits(&self, _: Duration) -> io::Result<()> {
+        Ok(())
+    }
+
     #[cfg(not(unix))]
     fn new(_: &TcpListener) -> io::Result<Self> {
         Ok(Self())
@@ -129,7 +142,9 @@ fn accept(socket: &TcpListener, mut clients: Clients) {
         if clients.stopped.load(Ordering::Acquire) {
             return;
         }
+        clients.site.age();
         match accepted {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Ok((stream, _)) => clients.serve(stream),
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(_) => thread::park_timeout(PAUSE),

@@ -52,6 +52,8 @@ use std::sync::Arc;
 /// Only a server that [`TimerMetrics`] started has the last two, because a registry does not show
 /// which of its metrics belong to timers. The page asks for new figures every second while it is
 /// visible. Rates are changes since earlier requests, so nothing is measured while no page is open.
+/// The counts of the first 500 timers are kept for a minute, about 1 KB each, and other timers have
+/// no rates.
 /// With the feature `durable`, `ServeOptions::durable` adds durable timers to the page.
 ///
 /// The server answers `GET` and `HEAD`. Other methods get status 405, other paths 404, malformed

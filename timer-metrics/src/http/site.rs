@@ -9,6 +9,7 @@ use super::request::Request;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
+use std::time::Instant;
 use timer_core::executor::panics;
 
 /// The page may run the script that it contains and ask this server, and nothing else.
@@ -28,6 +29,13 @@ pub(super) struct Site {
 }
 
 impl Site {
+    /// Drops the parts of the live page's history that are too old to be used.
+    pub(super) fn age(&self) {
+        if let Some(live) = &self.live {
+            live.age(Instant::now());
+        }
+    }
+
     /// Returns the reply to `request`. Calls user code, namely the collectors of the registry.
     pub(super) fn reply(&self, request: &Request) -> Reply {
         let head_only = request.method == "HEAD";

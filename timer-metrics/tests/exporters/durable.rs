@@ -111,6 +111,17 @@ fn a_scrape_has_the_counts_of_each_durable_timer() {
     }
     assert!(!text.contains("durable_shards{timer=\"orders\"}"), "its store belongs to one process");
     assert!(!text.contains("durable_timeouts_pending{timer=\"orders-2\"}"), "its store does not know the number");
+    timer.stop(Duration::ZERO).unwrap();
+    twin.stop(Duration::from_secs(60)).unwrap();
+    let text = self::text(&metrics);
+    let stopped = parse(&text, Format::OpenMetrics).unwrap();
+    let gauges: Vec<_> = stopped.families.iter().filter(|family| family.kind == "gauge").collect();
+    assert!(gauges.is_empty(), "{gauges:?}");
+    for line in
+        ["durable_timeouts_scheduled_total{timer=\"orders\"} 4", "durable_shards_taken_total{timer=\"orders-2\"} 7"]
+    {
+        assert!(text.contains(&format!("{line}\n")), "{line} in {text}");
+    }
     drop((timer, twin));
     drop(driver);
     assert_eq!(self::text(&metrics), "# EOF\n", "dropped timers leave the set");
@@ -184,6 +195,14 @@ fn figures_of_durable_timers_are_exact() {
         assert_eq!(node[name], value, "{name}");
     }
     assert!(node["lease_age_seconds"].as_f64().unwrap() < 60.0);
+
+    timer.stop(Duration::ZERO).unwrap();
+    let stats = crate::http::ask(server.local_addr(), "GET", "/stats.json", "").body;
+    let orders = serde_json::from_str::<Value>(&stats).unwrap()["durable"][0].take();
+    assert_eq!((&orders["is_stopped"], &orders["scheduled"]), (&json!(true), &json!(5)));
+    for name in ["pending", "in_memory", "due", "running", "node"] {
+        assert_eq!(orders[name], Value::Null, "{name}");
+    }
 }
 
 #[test]

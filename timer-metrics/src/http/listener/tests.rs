@@ -1,4 +1,6 @@
+use super::super::options::ServeOptions;
 use super::{Limits, ListenAddr, Listener, Site, SocketAddr, reachable};
+use crate::timer_metrics::TimerMetrics;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
@@ -7,10 +9,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(600);
-const PATIENT: Limits = Limits { request: LONG, reply: LONG, goodbye: LONG, clients: 32 };
+const PATIENT: Limits = Limits { request: LONG, reply: LONG, goodbye: LONG, clients: 32, quiet: LONG };
 
 fn listen(registry: Registry, limits: Limits) -> Listener {
     let site = Site { registry: Arc::new(registry), live: None, names: None };
@@ -135,5 +137,24 @@ fn a_listener_is_reached_at_its_address() {
         ("[fe80::1%2]:9184", "[fe80::1%2]:9184"),
     ] {
         assert_eq!(reachable(listens.parse().unwrap()).to_string(), reached);
+    }
+}
+
+/// On the real clock, as the kernel ends the wait for a client.
+#[test]
+fn history_ages_without_requests() {
+    let timer = timer_core::Timer::new();
+    let site = Arc::new(ServeOptions::new().into_site(&TimerMetrics::from_iter([&timer])).unwrap());
+    let old = Instant::now().checked_sub(Duration::from_secs(90)).unwrap();
+    let live = site.live.as_ref().unwrap();
+    live.age(Instant::now() + LONG);
+    live.sample_at(old);
+    assert_eq!(live.kept(), 1);
+    let _server =
+        Listener::start(ListenAddr::from(0), site.clone(), Limits { quiet: Duration::from_millis(5), ..PATIENT });
+    let until = Instant::now() + Duration::from_secs(60);
+    while live.kept() > 0 {
+        assert!(Instant::now() < until, "kept until the next request");
+        std::thread::park_timeout(Duration::from_millis(5));
     }
 }

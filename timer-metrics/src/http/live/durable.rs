@@ -20,6 +20,10 @@ impl Live {
         Self { metrics, history: History::default() }
     }
 
+    pub(super) fn age(&self, now: Instant) {
+        drop(self.history.age(now));
+    }
+
     /// Takes a sample and writes the members for durable timers.
     pub(super) fn write(&self, json: &mut Json, now: Instant) {
         let timers = self.metrics.snapshots();
@@ -30,10 +34,12 @@ impl Live {
             json.object(|json| {
                 json.key("timer").string(label);
                 json.key("store").string(store);
-                json.key("pending").option(stats.pending, Json::number);
-                json.key("in_memory").number(stats.in_memory);
-                json.key("due").number(stats.due);
-                json.key("running").number(stats.running);
+                let if_alive = |gauge: u64| (!stats.is_stopped).then_some(gauge);
+                json.key("is_stopped").boolean(stats.is_stopped);
+                json.key("pending").option(stats.pending.and_then(if_alive), Json::number);
+                json.key("in_memory").option(if_alive(stats.in_memory), Json::number);
+                json.key("due").option(if_alive(stats.due), Json::number);
+                json.key("running").option(if_alive(stats.running), Json::number);
                 totals_and_rates(json, recent);
                 let histograms = [("lag", &stats.lag), ("commit_time", &stats.commit_time)];
                 for (index, (name, histogram)) in histograms.into_iter().enumerate() {
@@ -44,7 +50,9 @@ impl Live {
                         write_buckets(json, recent, index);
                     });
                 }
-                json.key("node").option(stats.membership.as_ref(), |json, member| node(json, member, now));
+                json.key("node").option(stats.membership.as_ref().filter(|_| !stats.is_stopped), |json, member| {
+                    node(json, member, now)
+                });
             });
         });
     }

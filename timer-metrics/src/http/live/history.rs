@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::RangeInclusive;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 const fn millis(n: u64) -> Duration {
@@ -18,6 +18,10 @@ const MINUTE: RangeInclusive<Duration> = millis(900)..=millis(60_500);
 /// open.
 const SPACING: Duration = millis(450);
 
+/// The number of timers, in the order of the set, of which samples are kept. It bounds the memory,
+/// as a sample of a timer takes about 1 KB.
+const MAX_TIMERS: usize = 500;
+
 /// The samples of the last minute, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct History {
@@ -26,7 +30,7 @@ pub(super) struct History {
 
 /// The counts of all timers at one instant, by the number of the timer.
 #[derive(Debug)]
-struct Sample {
+pub(super) struct Sample {
     at: Instant,
     timers: HashMap<u64, Counts>,
 }
@@ -60,8 +64,7 @@ impl History {
     /// Returns the recent changes of each timer, and adds the current counts as a sample. A timer
     /// is identified by its number.
     pub(super) fn add(&self, now: Instant, timers: impl IntoIterator<Item = (u64, Counts)>) -> Vec<Recent> {
-        let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
-        samples.retain(|sample| now.saturating_duration_since(sample.at) <= *MINUTE.end());
+        let mut samples = self.age(now);
         let mut sample = Sample { at: now, timers: HashMap::new() };
         let recents = timers.into_iter().map(|(number, counts)| {
             let window = |sample: &Sample, lengths: &RangeInclusive<Duration>| {
@@ -71,7 +74,9 @@ impl History {
             };
             let second = samples.iter().rev().find_map(|sample| window(sample, &SECOND));
             let minute = samples.iter().find_map(|sample| window(sample, &MINUTE));
-            sample.timers.insert(number, counts.clone());
+            if sample.timers.len() < MAX_TIMERS {
+                sample.timers.insert(number, counts.clone());
+            }
             Recent { now: counts, second, minute }
         });
         let recents: Vec<Recent> = recents.collect();
@@ -79,6 +84,22 @@ impl History {
             samples.push_back(sample);
         }
         recents
+    }
+
+    /// Drops the samples that are too old for any window, and returns the others.
+    pub(super) fn age(&self, now: Instant) -> MutexGuard<'_, VecDeque<Sample>> {
+        let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        samples.retain(|sample| now.saturating_duration_since(sample.at) <= *MINUTE.end());
+        if samples.is_empty() {
+            samples.shrink_to_fit();
+        }
+        samples
+    }
+
+    /// Returns the number of counts that are kept.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.samples.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|sample| sample.timers.len()).sum()
     }
 }
 
@@ -101,7 +122,7 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::super::counts;
-    use super::{Counts, History, Recent, millis};
+    use super::{Counts, History, MAX_TIMERS, MINUTE, Recent, millis};
     use crate::timer_metrics::TimerMetrics;
     use std::time::{Duration, Instant};
     use timer_core::Timer;
@@ -168,6 +189,21 @@ mod tests {
             assert!(milli < 900 || length.is_some_and(|length| length < millis(1_500)), "{milli} {length:?}");
         }
         assert!(history.samples.lock().unwrap().len() <= 140);
+    }
+
+    #[test]
+    fn samples_of_many_timers_are_bounded_and_age() {
+        let (history, start) = (History::default(), Instant::now());
+        let timer = Timer::new();
+        let counts = counts(&TimerMetrics::from_iter([&timer]).snapshots()[0]);
+        for second in 0..70 {
+            let recents = history.add(start + millis(second * 1_000), (0..700).map(|number| (number, counts.clone())));
+            let with_window = recents.iter().filter(|recent| recent.second.is_some()).count();
+            assert_eq!(with_window, if second == 0 { 0 } else { MAX_TIMERS }, "{second}");
+            assert!(history.len() <= 61 * MAX_TIMERS);
+        }
+        drop(history.age(start + millis(69_000) + *MINUTE.end() + MILLI));
+        assert_eq!(history.len(), 0);
     }
 
     #[test]

@@ -39,6 +39,10 @@ impl Json {
         self.text.push(']');
     }
 
+    pub(super) fn boolean(&mut self, is_true: bool) {
+        self.push(format_args!("{is_true}"));
+    }
+
     /// Writes a finite number.
     pub(super) fn number(&mut self, number: impl Display) {
         self.push(format_args!("{number}"));

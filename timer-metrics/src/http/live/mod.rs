@@ -58,9 +58,16 @@ impl Live {
             start: Instant::now(),
             history: History::default(),
         };
-        // Takes the first sample. If the first request comes within a minute, it has rates.
+        // This takes the first sample. If the first request comes within a minute, it has rates.
         let _first = live.stats();
         live
+    }
+
+    /// Drops the samples that are too old to be used.
+    pub(super) fn age(&self, now: Instant) {
+        drop(self.history.age(now));
+        #[cfg(feature = "durable")]
+        self.durable.age(now);
     }
 
     /// Takes a sample and returns the document under `/stats.json`.
@@ -83,6 +90,20 @@ impl Live {
             self.durable.write(json, now);
         });
         json.into_text()
+    }
+}
+
+#[cfg(test)]
+impl Live {
+    /// Takes a sample as if it was that time.
+    pub(super) fn sample_at(&self, at: Instant) {
+        let timers = self.metrics.snapshots();
+        self.history.add(at, timers.iter().map(|timer| (timer.number, counts(timer))));
+    }
+
+    /// Returns the number of counts in the history.
+    pub(super) fn kept(&self) -> usize {
+        self.history.len()
     }
 }
 

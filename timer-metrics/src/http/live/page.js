@@ -104,7 +104,7 @@ function show(card, timer) {
   const field = (name) => card.section.querySelector(`[data-field="${name}"]`);
   const put = (name, value) => {
     field(name).textContent = value === null ? "–" : number(value);
-    field(name).title = value === null ? "the store does not know the number" : whole.format(value);
+    field(name).title = value === null ? "not known" : whole.format(value);
   };
   put("pending", timer.pending);
   field("second").textContent = timer.last_second ? `${tenths.format(timer.last_second.seconds)} s` : "1 s";
@@ -122,7 +122,7 @@ function show(card, timer) {
     put("running", timer.tasks_running);
     showBound(card.section, field("bound"), timer);
   } else {
-    field("store").textContent = timer.store;
+    field("store").textContent = timer.is_stopped ? `${timer.store}, stopped` : timer.store;
     for (const name of ["in_memory", "due", "running"]) put(name, timer[name]);
     showNode(card.section.querySelector(".node"), timer.node);
   }
