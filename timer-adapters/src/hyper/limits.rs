@@ -1,6 +1,6 @@
 //! The limits of an HTTP/1 connection, and the future that enforces them.
 
-use super::parts::{GIVEN_UP, LimitedIo, LimitedService, Respond, Stage, Stages};
+use super::parts::{GIVEN_UP, Limit, LimitedIo, LimitedService, Respond, Stage, Stages};
 use super::{Sleep, Timer};
 use core::error::Error;
 use core::fmt;
@@ -198,31 +198,6 @@ impl<B> fmt::Debug for ConnectionLimits<B> {
             .field("response", &self.response)
             .field("keep_alive", &self.keep_alive)
             .finish_non_exhaustive()
-    }
-}
-
-/// A limit of [`ConnectionLimits`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Limit {
-    /// The header of a request was not complete in time.
-    Header,
-    /// The service did not respond in time.
-    Request,
-    /// Nothing of the response's body was written for too long.
-    Response,
-    /// The next request did not begin in time.
-    KeepAlive,
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Header => "the header of a request took too long",
-            Self::Request => "the response to a request took too long",
-            Self::Response => "the body of a response made no progress for too long",
-            Self::KeepAlive => "the connection was idle for too long",
-        })
     }
 }
 

@@ -19,7 +19,8 @@ mod limits;
 mod parts;
 mod timer;
 
-pub use limits::{ConnectionError, ConnectionLimits, Limit, LimitedConnection};
+pub use limits::{ConnectionError, ConnectionLimits, LimitedConnection};
+pub use parts::Limit;
 pub use parts::{LimitedBody, LimitedFuture, LimitedIo, LimitedService};
 pub use timer::HyperTimer;
 

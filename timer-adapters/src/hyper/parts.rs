@@ -1,7 +1,6 @@
 //! The parts of a connection that tell its stage: its I/O, its service, and the bodies of its
 //! responses.
 
-use super::limits::Limit;
 use core::fmt;
 use core::future::Future;
 use core::mem::MaybeUninit;
@@ -13,8 +12,34 @@ use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
 use hyper::service::Service;
 use hyper::{Request, Response};
 use pin_project_lite::pin_project;
+use std::fmt;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
+
+/// A limit of [`ConnectionLimits`](super::ConnectionLimits).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Limit {
+    /// The header of a request was not complete in time.
+    Header,
+    /// The service did not respond in time.
+    Request,
+    /// Nothing of the response's body was written for too long.
+    Response,
+    /// The next request did not begin in time.
+    KeepAlive,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Header => "the header of a request took too long",
+            Self::Request => "the response to a request took too long",
+            Self::Response => "the body of a response made no progress for too long",
+            Self::KeepAlive => "the connection was idle for too long",
+        })
+    }
+}
 
 /// Makes the response to a late request.
 pub(super) type Respond<B> = Arc<dyn Fn() -> Response<B> + Send + Sync>;
