@@ -111,6 +111,6 @@ impl DurableTimer {
     /// Returns figures about this timer. Does not touch the store.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.inner.parts.figures.read()
+        self.inner.parts.figures.lock().clone()
     }
 }

@@ -1,8 +1,7 @@
 //! Figures about a timer.
 
 use crate::store::Membership;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The upper bounds of the buckets of a [`Histogram`], from 100 us to 1 min. A last bucket has no
@@ -46,12 +45,18 @@ impl Histogram {
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
+
+    pub(crate) fn record(&mut self, duration: Duration) {
+        self.counts[BOUNDS.partition_point(|bound| *bound < duration)] += 1;
+        self.sum = self.sum.saturating_add(duration);
+        self.max = self.max.max(duration);
+    }
 }
 
 /// Figures about a timer since its start.
 ///
-/// The figures are read without a lock, one after the other. They agree with each other at quiet
-/// times.
+/// The figures are a copy of one moment, which may be in the middle of a turn of the keeper. They
+/// agree with each other at quiet times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -113,127 +118,13 @@ pub struct Stats {
     pub is_stopped: bool,
 }
 
-/// A counter with one writer.
+/// The figures that the keeper and `stop` write. The lock is not held while other code is called,
+/// such as a store or the subscriber of an event.
 #[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    pub(crate) fn add(&self, n: u64) {
-        // ORDERING: Relaxed, counts are only read for people.
-        self.0.fetch_add(n, Ordering::Relaxed);
-    }
-
-    pub(crate) fn set(&self, n: u64) {
-        // ORDERING: Relaxed, as above.
-        self.0.store(n, Ordering::Relaxed);
-    }
-
-    fn raise(&self, n: u64) {
-        // ORDERING: Relaxed, as above.
-        self.0.fetch_max(n, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        // ORDERING: Relaxed, as above.
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// The counts behind a [`Histogram`].
-#[derive(Debug, Default)]
-pub(crate) struct Recorder {
-    counts: [Counter; BOUNDS.len() + 1],
-    nanos: Counter,
-    max_nanos: Counter,
-}
-
-impl Recorder {
-    pub(crate) fn record(&self, duration: Duration) {
-        let bucket = BOUNDS.partition_point(|bound| *bound < duration);
-        self.counts[bucket].add(1);
-        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        self.nanos.add(nanos);
-        self.max_nanos.raise(nanos);
-    }
-
-    fn read(&self) -> Histogram {
-        Histogram {
-            counts: std::array::from_fn(|bucket| self.counts[bucket].get()),
-            sum: Duration::from_nanos(self.nanos.get()),
-            max: Duration::from_nanos(self.max_nanos.get()),
-        }
-    }
-}
-
-/// The figures that the keeper writes.
-#[derive(Debug, Default)]
-pub(crate) struct Figures {
-    pub(crate) in_memory: Counter,
-    pub(crate) running: Counter,
-    pub(crate) due: Counter,
-    pub(crate) scheduled: Counter,
-    pub(crate) cancelled: Counter,
-    pub(crate) begun: Counter,
-    pub(crate) done: Counter,
-    pub(crate) retried: Counter,
-    pub(crate) buried: Counter,
-    pub(crate) expired: Counter,
-    pub(crate) without_handler: Counter,
-    pub(crate) refused: Counter,
-    pub(crate) commits: Counter,
-    pub(crate) operations: Counter,
-    pub(crate) store_errors: Counter,
-    pub(crate) rejoins: Counter,
-    pub(crate) turns: Counter,
-    pub(crate) loaded: Counter,
-    pub(crate) lag: Recorder,
-    pub(crate) commit_time: Recorder,
-    membership: Mutex<Option<Membership>>,
-    is_stopped: AtomicBool,
-    /// The largest number stands for an unknown one.
-    pending: Counter,
-}
+pub(crate) struct Figures(Mutex<Stats>);
 
 impl Figures {
-    pub(crate) fn set_pending(&self, pending: Option<u64>) {
-        self.pending.set(pending.unwrap_or(u64::MAX));
-    }
-
-    pub(crate) fn set_membership(&self, membership: Option<Membership>) {
-        *self.membership.lock().unwrap_or_else(PoisonError::into_inner) = membership;
-    }
-
-    pub(crate) fn set_stopped(&self) {
-        // ORDERING: Relaxed, as above.
-        self.is_stopped.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn read(&self) -> Stats {
-        Stats {
-            pending: Some(self.pending.get()).filter(|pending| *pending != u64::MAX),
-            in_memory: self.in_memory.get(),
-            running: self.running.get(),
-            due: self.due.get(),
-            scheduled: self.scheduled.get(),
-            cancelled: self.cancelled.get(),
-            begun: self.begun.get(),
-            done: self.done.get(),
-            retried: self.retried.get(),
-            buried: self.buried.get(),
-            expired: self.expired.get(),
-            without_handler: self.without_handler.get(),
-            refused: self.refused.get(),
-            commits: self.commits.get(),
-            operations: self.operations.get(),
-            store_errors: self.store_errors.get(),
-            rejoins: self.rejoins.get(),
-            turns: self.turns.get(),
-            loaded: self.loaded.get(),
-            lag: self.lag.read(),
-            commit_time: self.commit_time.read(),
-            membership: self.membership.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            // ORDERING: Relaxed, as above.
-            is_stopped: self.is_stopped.load(Ordering::Relaxed),
-        }
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Stats> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

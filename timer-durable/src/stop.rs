@@ -30,7 +30,7 @@ impl DurableTimer {
     /// thread. Nothing was stopped. A handler can drop its handle, or let another thread call this.
     pub fn stop(&self, limit: Duration) -> Result<DurableStopReport, Error> {
         let report = self.end(limit)?;
-        self.inner.parts.figures.set_stopped();
+        self.inner.parts.figures.lock().is_stopped = true;
         Ok(report)
     }
 

@@ -102,7 +102,7 @@ impl<S: Store> Keeper<S> {
 
     /// Sets aside an operation that the store refuses and that no caller waits for.
     pub(super) fn set_refused_aside(&mut self, collection: Collection, error: &str) {
-        self.figures.store_errors.add(1);
+        self.figures.lock().store_errors += 1;
         if collection.waited.since.is_none() {
             let (timer, store) = (&self.settings.name, self.store.describe());
             tracing::error!(%timer, %store, %error, "the store refuses the end or the begin of an attempt");

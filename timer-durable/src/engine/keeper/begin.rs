@@ -107,9 +107,9 @@ impl<S: Store> Keeper<S> {
         let is_overdue = self.overdue.covers(Position { due, id });
         self.remove(id);
         self.overdue_running += usize::from(is_overdue);
-        self.figures.begun.add(1);
+        self.figures.lock().begun += 1;
         let lag = Duration::from_micros(u64::try_from(now - due).unwrap_or(0));
-        self.figures.lag.record(lag);
+        self.figures.lock().lag.record(lag);
         let known = self.settings.topics.get_key_value(topic.as_str());
         let name = known.map_or_else(|| topic.as_str().into(), |(name, _)| name.clone());
         let keeper = KeeperHandle::new(self.sender.clone(), self.settings.settle.clone());
@@ -129,7 +129,7 @@ impl<S: Store> Keeper<S> {
         self.running.insert(id, running);
         let end = |result| AttemptEnd { id, attempt, result };
         let Some((_, (rules, handler))) = known else {
-            self.figures.without_handler.add(1);
+            self.figures.lock().without_handler += 1;
             tracing::warn!(timer = %self.settings.name, %topic, %id, "the topic has no handler here");
             self.unwritten.push(end(AttemptResult::NoHandler));
             return None;

@@ -85,11 +85,11 @@ impl<S: Store> Keeper<S> {
     pub(super) fn write(&mut self, collection: Collection, until: Instant) {
         let began = Instant::now();
         let result = self.store.write(&collection.batch);
-        self.figures.commit_time.record(began.elapsed());
+        self.figures.lock().commit_time.record(began.elapsed());
         match result {
             Ok(outcomes) => {
-                self.figures.commits.add(1);
-                self.figures.operations.add(collection.batch.len() as u64);
+                self.figures.lock().commits += 1;
+                self.figures.lock().operations += collection.batch.len() as u64;
                 self.pause = MIN_PAUSE.min(self.settings.max_pause);
                 self.paused_until = None;
                 self.apply(collection, outcomes);
@@ -186,7 +186,7 @@ impl<S: Store> Keeper<S> {
             (Operation::Insert(insert), Outcome::Created { replaced }) => {
                 replaced.iter().for_each(|id| self.remove(*id));
                 self.put(Position { due: insert.due, id: insert.id }, now);
-                self.figures.scheduled.add(1);
+                self.figures.lock().scheduled += 1;
             }
             (_, Outcome::Moved(id, due)) | (Operation::Reset { due, .. }, Outcome::Changed(id)) => {
                 let position = Position { due: *due, id: *id };
@@ -195,11 +195,11 @@ impl<S: Store> Keeper<S> {
             }
             (Operation::Cancel(_), Outcome::Changed(id)) => {
                 self.remove(*id);
-                self.figures.cancelled.add(1);
+                self.figures.lock().cancelled += 1;
             }
             (Operation::Requeue { due, .. }, Outcome::Changed(id)) => self.put(Position { due: *due, id: *id }, now),
             (_, Outcome::Refused(error)) => {
-                self.figures.store_errors.add(1);
+                self.figures.lock().store_errors += 1;
                 tracing::warn!(timer = %self.settings.name, store = %self.store.describe(), %error, "a call was refused");
             }
             _ => {}

@@ -104,7 +104,7 @@ impl<S: Store> Keeper<S> {
         let Some(id) = operation.id() else { return };
         let running = self.forget_running(id);
         if !matches!(outcome, Outcome::Changed(_)) {
-            self.figures.refused.add(1);
+            self.figures.lock().refused += 1;
             return;
         }
         self.remove(id);
@@ -112,15 +112,16 @@ impl<S: Store> Keeper<S> {
             Operation::Done { next, then, .. } => {
                 self.put_next(id, next, then.as_deref(), now);
                 let has_expired = running.is_some_and(|running| running.has_expired);
-                let figure = if has_expired { &self.figures.expired } else { &self.figures.done };
-                figure.add(1);
+                let mut figures = self.figures.lock();
+                let figure = if has_expired { &mut figures.expired } else { &mut figures.done };
+                *figure += 1;
             }
             Operation::Retry { due, .. } => {
-                self.figures.retried.add(1);
+                self.figures.lock().retried += 1;
                 self.put(Position { due, id }, now);
             }
             Operation::Bury { reason, .. } => {
-                self.figures.buried.add(1);
+                self.figures.lock().buried += 1;
                 tracing::warn!(timer = %self.settings.name, %id, %reason, "dead letter");
             }
             _ => {}
@@ -140,7 +141,7 @@ impl<S: Store> Keeper<S> {
         let Operation::Done { next, then, .. } = end.clone() else { return Err(CompleteError::Fenced) };
         match self.store.complete_in(end, work) {
             Ok(true) => {
-                self.figures.done.add(1);
+                self.figures.lock().done += 1;
                 self.remove(id);
                 self.put_next(id, next, then.as_deref(), now);
                 Ok(())
@@ -167,7 +168,7 @@ impl<S: Store> Keeper<S> {
         }
         if let Some(then) = then {
             self.put(Position { due: then.due, id: then.id }, now);
-            self.figures.scheduled.add(1);
+            self.figures.lock().scheduled += 1;
         }
     }
 

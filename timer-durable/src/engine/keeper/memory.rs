@@ -51,7 +51,7 @@ impl<S: Store> Keeper<S> {
             let Some((range, asked)) = head.wants(self.settings.page, now) else { continue };
             let mut page = Vec::with_capacity(asked);
             let bound = self.store.load(range, asked, &mut page)?;
-            self.figures.loaded.add(page.len() as u64);
+            self.figures.lock().loaded += page.len() as u64;
             head.add_page(&page, bound, now);
         }
         Ok(())

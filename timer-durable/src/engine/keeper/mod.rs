@@ -161,8 +161,8 @@ impl<S: Store> Keeper<S> {
         let waker = sender.clone();
         store.set_waker(Arc::new(move || _ = waker.send(Message::UseStore(Box::new(|_| ())))));
         store.rejoin()?;
-        figures.set_membership(store.membership());
-        figures.set_pending(store.pending());
+        figures.lock().membership = store.membership();
+        figures.lock().pending = store.pending();
         let pace = Pace::new(settings.overdue_rate, store.now());
         let pause = MIN_PAUSE.min(settings.max_pause);
         let (overdue, current) = heads(&store, &settings);
@@ -273,7 +273,7 @@ impl<S: Store> Keeper<S> {
 
     /// Takes one turn. `first` is a message that was received already.
     fn turn(&mut self, first: Option<Message>) -> Flow {
-        self.figures.turns.add(1);
+        self.figures.lock().turns += 1;
         if !self.must_rejoin && self.store.must_rejoin() {
             (self.must_rejoin, self.failure) = (true, "its connection is broken".to_owned());
         }
@@ -303,7 +303,7 @@ impl<S: Store> Keeper<S> {
 
     /// Notes a failure of the store.
     fn fail(&mut self, error: &StoreError) {
-        self.figures.store_errors.add(1);
+        self.figures.lock().store_errors += 1;
         self.must_rejoin |= matches!(error, StoreError::InDoubt(_) | StoreError::Disconnected(_) | StoreError::Fenced);
         if self.must_rejoin {
             self.term.finish();
@@ -329,8 +329,8 @@ impl<S: Store> Keeper<S> {
         }
         match self.store.rejoin() {
             Ok(()) => {
-                self.figures.rejoins.add(1);
-                self.figures.set_membership(self.store.membership());
+                self.figures.lock().rejoins += 1;
+                self.figures.lock().membership = self.store.membership();
                 tracing::warn!(timer = %self.settings.name, store = %self.store.describe(), "joined the store again");
                 self.must_rejoin = false;
                 self.paused_until = None;
@@ -345,7 +345,7 @@ impl<S: Store> Keeper<S> {
     fn keep_up(&mut self) {
         let running: Vec<TimeoutId> = self.running.keys().copied().collect();
         let upkeep = self.store.upkeep(&running);
-        self.figures.set_membership(self.store.membership());
+        self.figures.lock().membership = self.store.membership();
         self.term.set_end(|| self.store.lease_end());
         match upkeep {
             Ok(upkeep) => {
@@ -371,11 +371,11 @@ impl<S: Store> Keeper<S> {
 
     fn publish(&self) {
         let (in_memory, running) = (self.overdue.len() + self.current.len(), self.running.len());
-        self.figures.in_memory.set(in_memory as u64);
-        self.figures.running.set(running as u64);
-        self.figures.due.set((self.overdue.due_len() + self.current.due_len()) as u64);
+        self.figures.lock().in_memory = in_memory as u64;
+        self.figures.lock().running = running as u64;
+        self.figures.lock().due = (self.overdue.due_len() + self.current.due_len()) as u64;
         // The store's number may be older than the memory.
         let at_least = |pending| self.known_pending(pending, in_memory, running);
-        self.figures.set_pending(self.store.pending().map(at_least));
+        self.figures.lock().pending = self.store.pending().map(at_least);
     }
 }
