@@ -4,101 +4,51 @@ use super::{Counts, DeadLetter, Membership, Micros, Position, Store, StoreError,
 use crate::TimeoutId;
 use crate::transaction::{Operation, Outcome};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// Implements methods of [`Store`] by those of the store in the box. The first list borrows the
+/// store, and the second one borrows it exclusively.
+macro_rules! forward {
+    (
+        $($read:ident($($input:ident: $input_type:ty),*) -> $output:ty;)*
+        &mut: $($change:ident($($argument:ident: $type:ty),*) -> $result:ty;)*
+    ) => {
+        $(fn $read(&self, $($input: $input_type),*) -> $output {
+            (**self).$read($($input),*)
+        })*
+        $(fn $change(&mut self, $($argument: $type),*) -> $result {
+            (**self).$change($($argument),*)
+        })*
+    };
+}
+
 /// A store that is chosen while the program runs.
 impl<S: Store + ?Sized> Store for Box<S> {
-    fn describe(&self) -> String {
-        (**self).describe()
-    }
-
-    fn instance(&self) -> u32 {
-        (**self).instance()
-    }
-
-    fn now(&self) -> Micros {
-        (**self).now()
-    }
-
-    fn time_until(&self, time: Micros) -> Duration {
-        (**self).time_until(time)
-    }
-
-    fn max_sleep(&self) -> Option<Duration> {
-        (**self).max_sleep()
-    }
-
-    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
-        (**self).write(batch)
-    }
-
-    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
-        (**self).load(range, max, out)
-    }
-
-    fn rejoin(&mut self) -> Result<(), StoreError> {
-        (**self).rejoin()
-    }
-
-    fn dead_letters(
-        &mut self,
-        topic: Option<&str>,
-        after: Option<TimeoutId>,
-        max: usize,
-    ) -> Result<Vec<DeadLetter>, StoreError> {
-        (**self).dead_letters(topic, after, max)
-    }
-
-    fn counts(&mut self) -> Result<Counts, StoreError> {
-        (**self).counts()
-    }
-
-    fn pending(&self) -> Option<u64> {
-        (**self).pending()
-    }
-
-    fn next_upkeep(&self) -> Option<Instant> {
-        (**self).next_upkeep()
-    }
-
-    fn must_rejoin(&self) -> bool {
-        (**self).must_rejoin()
-    }
-
-    fn set_waker(&mut self, wake: Arc<dyn Fn() + Send + Sync>) {
-        (**self).set_waker(wake);
-    }
-
-    fn membership(&self) -> Option<Membership> {
-        (**self).membership()
-    }
-
-    fn upkeep(&mut self, running: &[TimeoutId]) -> Result<Upkeep, StoreError> {
-        (**self).upkeep(running)
-    }
-
-    fn may_begin(&self) -> bool {
-        (**self).may_begin()
-    }
-
-    fn lease_end(&self) -> Option<Instant> {
-        (**self).lease_end()
-    }
-
-    fn complete_in(&mut self, end: Operation, work: Work) -> Result<bool, StoreError> {
-        (**self).complete_in(end, work)
-    }
-
-    fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
-        (**self).transact_with(work)
-    }
-
-    fn backup(&mut self, path: &std::path::Path) -> Result<(), StoreError> {
-        (**self).backup(path)
-    }
-
-    fn leave(&mut self) -> Result<(), StoreError> {
-        (**self).leave()
+    forward! {
+        describe() -> String;
+        instance() -> u32;
+        now() -> Micros;
+        time_until(time: Micros) -> Duration;
+        max_sleep() -> Option<Duration>;
+        pending() -> Option<u64>;
+        next_upkeep() -> Option<Instant>;
+        must_rejoin() -> bool;
+        membership() -> Option<Membership>;
+        may_begin() -> bool;
+        lease_end() -> Option<Instant>;
+        &mut:
+        write(batch: &[Operation]) -> Result<Vec<Outcome>, StoreError>;
+        load(range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError>;
+        rejoin() -> Result<(), StoreError>;
+        dead_letters(topic: Option<&str>, after: Option<TimeoutId>, max: usize) -> Result<Vec<DeadLetter>, StoreError>;
+        counts() -> Result<Counts, StoreError>;
+        set_waker(wake: Arc<dyn Fn() + Send + Sync>) -> ();
+        upkeep(running: &[TimeoutId]) -> Result<Upkeep, StoreError>;
+        complete_in(end: Operation, work: Work) -> Result<bool, StoreError>;
+        transact_with(work: Work) -> Result<(), StoreError>;
+        backup(path: &Path) -> Result<(), StoreError>;
+        leave() -> Result<(), StoreError>;
     }
 }
