@@ -169,25 +169,25 @@ pub struct TimeoutBuilder<'t> {
 }
 
 impl TimeoutBuilder<'_> {
-    fn set(mut self, set: impl FnOnce(&mut NewTimeout) -> Result<(), Error>) -> Self {
-        self.timeout = self.timeout.and_then(|mut timeout| set(&mut timeout).map(|()| timeout));
+    /// Sets a part to a value if this and all before are allowed.
+    fn set<V>(mut self, value: Result<V, Error>, set: impl FnOnce(&mut NewTimeout, V)) -> Self {
+        match (&mut self.timeout, value) {
+            (Ok(timeout), Ok(value)) => set(timeout, value),
+            (Ok(_), Err(error)) => self.timeout = Err(error),
+            (Err(_), _) => {}
+        }
         self
     }
 
     /// Makes the timeout due `delay` from now.
     pub fn after(self, delay: Duration) -> Self {
-        self.set(|timeout| {
-            timeout.when = after(delay)?;
-            Ok(())
-        })
+        self.set(after(delay), |timeout, when| timeout.when = when)
     }
 
     /// Makes the timeout due at an instant of the store's clock.
     pub fn at(self, at: SystemTime) -> Self {
-        self.set(|timeout| {
-            timeout.when = When::At(micros(at.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO)));
-            Ok(())
-        })
+        let at = When::At(micros(at.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO)));
+        self.set(Ok(at), |timeout, at| timeout.when = at)
     }
 
     /// Sets the key, which is unique among the pending timeouts of the topic.
@@ -197,29 +197,21 @@ impl TimeoutBuilder<'_> {
     /// next attempt calls again. A periodic timeout keeps its key unless the call replaces it.
     pub fn key(self, key: &str) -> Self {
         let keeper = &self.timer.inner.parts.keeper;
-        self.set(|timeout| {
-            check_name("key", key)?;
+        self.set(check_name("key", key), |timeout, ()| {
             timeout.after = handled_here(keeper, &timeout.topic, key);
             timeout.key = Some(key.to_owned());
-            Ok(())
         })
     }
 
     /// Sets the effect on a pending timeout with the same key. The default is to keep it.
     pub fn if_pending(self, if_pending: IfPending) -> Self {
-        self.set(|timeout| {
-            timeout.if_pending = if_pending;
-            Ok(())
-        })
+        self.set(Ok(if_pending), |timeout, if_pending| timeout.if_pending = if_pending)
     }
 
     /// Sets the id, so that the call can be repeated. The id must be one of [`TimeoutId::new`] or
     /// of [`Error::OutcomeUnknown`]. If the store has it already, nothing is changed.
     pub fn id(self, id: TimeoutId) -> Self {
-        self.set(|timeout| {
-            timeout.id = Some(id);
-            Ok(())
-        })
+        self.set(Ok(id), |timeout, id| timeout.id = Some(id))
     }
 
     /// Repeats the timeout at a fixed rate. The first run is at the due time. The next run is
@@ -230,13 +222,8 @@ impl TimeoutBuilder<'_> {
     /// for a handler shifts it. With a period of 10 s, a run that is due at 10 s and succeeds in a
     /// second attempt at 13 s is followed by one at 20 s. A reset begins a new phase.
     pub fn every(self, period: Duration) -> Self {
-        self.set(|timeout| {
-            if period.is_zero() {
-                return Err(Error::ZeroPeriod);
-            }
-            timeout.period = Some(micros(period));
-            Ok(())
-        })
+        let period = if period.is_zero() { Err(Error::ZeroPeriod) } else { Ok(micros(period)) };
+        self.set(period, |timeout, period| timeout.period = Some(period))
     }
 
     /// Makes the timeout expire if it cannot begin within `limit` after its due time. The
@@ -246,10 +233,7 @@ impl TimeoutBuilder<'_> {
     /// towards the limit. After a failed attempt, the limit counts from the time of the retry. A
     /// periodic timeout that expires goes on with its next run.
     pub fn max_lateness(self, limit: Duration) -> Self {
-        self.set(|timeout| {
-            timeout.max_lateness = Some(micros(limit));
-            Ok(())
-        })
+        self.set(Ok(limit), |timeout, limit| timeout.max_lateness = Some(micros(limit)))
     }
 
     /// Schedules the timeout. It is on disk when this returns.
