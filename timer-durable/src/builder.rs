@@ -4,7 +4,7 @@ use crate::due::Due;
 use crate::engine::{Handler, Keeper, Settings};
 use crate::error::Error;
 use crate::handler::{Spawn, blocking, spawning};
-use crate::manual::{ManualDurableDriver, ManualParts};
+use crate::manual::{ManualDurableDriver, Shared};
 use crate::memory_store::MemoryStore;
 use crate::message::Message;
 use crate::payload::Payload;
@@ -12,13 +12,13 @@ use crate::retry::Retry;
 use crate::shutdown::Shutdown;
 use crate::stats::Figures;
 use crate::store::Store;
-use crate::timer::{DurableTimer, Parts};
+use crate::timer::{DurableTimer, Host, Parts};
 use crate::topic::{Rules, Topic};
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use timer_executor::{TaskExecutor, ThreadPoolExecutor};
 
@@ -230,7 +230,7 @@ impl DurableTimerBuilder {
         tracing::debug!(timer = %name, "the keeper starts");
         let run = move || crate::engine::as_keeper(|| keeper.run());
         let thread = std::thread::Builder::new().name(name).spawn(run).map_err(Error::ThreadRefused)?;
-        Ok(DurableTimer::with_thread(parts, thread))
+        Ok(DurableTimer::new(parts, Host::Thread(Mutex::new(Some(thread)))))
     }
 
     /// Opens a memory store on virtual time, for tests. The returned driver moves the time and runs
@@ -241,13 +241,13 @@ impl DurableTimerBuilder {
     /// [`Error::Setting`] as for [`open`](Self::open), and [`Error::Store`] if a fault was injected
     /// at [`FaultPoint::Rejoin`](crate::FaultPoint::Rejoin).
     pub fn build_manual(self, store: MemoryStore) -> Result<(DurableTimer, ManualDurableDriver), Error> {
-        let manual = ManualParts::new(store.clone());
-        let (parts, keeper) = self.assemble(store, Some(&manual))?;
-        let timer = DurableTimer::with_driver(parts, manual.attach(keeper));
-        Ok((timer, manual.driver()))
+        let shared = Shared::new(store.clone());
+        let (parts, keeper) = self.assemble(store, Some(&shared))?;
+        let driver = shared.attach(keeper);
+        Ok((DurableTimer::new(parts, Host::Manual(shared)), driver))
     }
 
-    fn assemble<S: Store>(self, store: S, manual: Option<&ManualParts>) -> Result<(Parts, Keeper<S>), Error> {
+    fn assemble<S: Store>(self, store: S, manual: Option<&Shared>) -> Result<(Parts, Keeper<S>), Error> {
         let least = |name, given: usize, least, allowed| {
             if given < least { Err(Error::Setting { name, given: given.to_string(), allowed }) } else { Ok(()) }
         };
@@ -295,7 +295,7 @@ impl DurableTimerBuilder {
             max_pause: if manual.is_some() { Duration::ZERO } else { MAX_PAUSE },
             topics: self.topics,
             executor,
-            settle: manual.map(ManualParts::settler),
+            settle: manual.map(Shared::settler),
         };
         let keeper = Keeper::new(store, settings, channel, figures, shutdown).map_err(Error::Store)?;
         Ok((parts, keeper))

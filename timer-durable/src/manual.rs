@@ -50,37 +50,6 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// The parts of a manual timer before it has a keeper.
-pub(crate) struct ManualParts {
-    shared: Shared,
-}
-
-impl ManualParts {
-    pub(crate) fn new(store: MemoryStore) -> Self {
-        Self { shared: Shared { store, keeper: Arc::default(), tasks: Arc::default() } }
-    }
-
-    /// Returns a function that takes the keeper's turns. The keeper may own it, because it does not
-    /// keep the keeper alive.
-    pub(crate) fn settler(&self) -> Settle {
-        let keeper = Arc::downgrade(&self.shared.keeper);
-        Arc::new(move || _ = keeper.upgrade().map(|keeper| settle(&keeper)))
-    }
-
-    pub(crate) fn executor(&self) -> Arc<dyn TaskExecutor> {
-        self.shared.tasks.clone()
-    }
-
-    pub(crate) fn attach(&self, keeper: Keeper<MemoryStore>) -> Shared {
-        *self.shared.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
-        self.shared.clone()
-    }
-
-    pub(crate) fn driver(self) -> ManualDurableDriver {
-        ManualDurableDriver { shared: self.shared }
-    }
-}
-
 /// The executor of a manual timer. It keeps tasks until the driver runs them.
 #[derive(Default)]
 struct Tasks(Mutex<VecDeque<Task>>);
@@ -131,6 +100,27 @@ fn settle(shared: &SharedKeeper) {
 }
 
 impl Shared {
+    pub(crate) fn new(store: MemoryStore) -> Self {
+        Self { store, keeper: Arc::default(), tasks: Arc::default() }
+    }
+
+    /// Returns a function that takes the keeper's turns. The keeper may own it, because it does not
+    /// keep the keeper alive.
+    pub(crate) fn settler(&self) -> Settle {
+        let keeper = Arc::downgrade(&self.keeper);
+        Arc::new(move || _ = keeper.upgrade().map(|keeper| settle(&keeper)))
+    }
+
+    pub(crate) fn executor(&self) -> Arc<dyn TaskExecutor> {
+        self.tasks.clone()
+    }
+
+    /// Gives the parts their keeper and returns the driver.
+    pub(crate) fn attach(&self, keeper: Keeper<MemoryStore>) -> ManualDurableDriver {
+        *self.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
+        ManualDurableDriver { shared: self.clone() }
+    }
+
     pub(crate) fn settle(&self) {
         settle(&self.keeper);
     }

@@ -89,12 +89,8 @@ pub(crate) enum Host {
 }
 
 impl DurableTimer {
-    pub(crate) fn with_thread(parts: Parts, thread: JoinHandle<()>) -> Self {
-        Self { inner: Arc::new(Inner { parts, host: Host::Thread(Mutex::new(Some(thread))) }) }
-    }
-
-    pub(crate) fn with_driver(parts: Parts, shared: Shared) -> Self {
-        Self { inner: Arc::new(Inner { parts, host: Host::Manual(shared) }) }
+    pub(crate) fn new(parts: Parts, host: Host) -> Self {
+        Self { inner: Arc::new(Inner { parts, host }) }
     }
 
     /// Returns the name of the timer.
