@@ -1,8 +1,8 @@
 //! The code of the fuzz targets, which runs the models of timer-core's tests on cases made of
 //! bytes.
 //!
-//! The models and the decoding of bytes belong to the tests, where `tests/model/fuzz_inputs.rs`
-//! runs the same code on a stable toolchain.
+//! The models and the decoding of bytes belong to the tests, where proptest chooses the bytes on a
+//! stable toolchain.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]

@@ -1,7 +1,6 @@
 //! Wheels and whole timers compared with models, on random operations and at every boundary.
 //!
-//! The fuzz targets also run the models `wheel` and `timer`. `fuzz_inputs` does the same on a
-//! stable toolchain.
+//! The fuzz targets also run the models `wheel` and `timer`, on the same cases made of bytes.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]

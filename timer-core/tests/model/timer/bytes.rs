@@ -1,8 +1,8 @@
-//! Cases made of bytes, for the fuzz target and for `fuzz_inputs`. Any bytes are a case, which ends
-//! when they are used up.
+//! Cases made of bytes, which a fuzzer or proptest chooses. Any bytes are a case, which ends when
+//! they are used up.
 //!
-//! The choices are those of `strategies`. Each takes as few bytes as it needs, so that a changed
-//! byte changes one operation and not the whole case.
+//! Each choice takes as few bytes as it needs, so that a changed byte changes one operation and not
+//! the whole case.
 
 use super::edges;
 use super::executors::Mode;
@@ -28,6 +28,7 @@ pub(crate) struct Case {
 impl Case {
     pub(crate) fn new(data: &[u8]) -> Result<Self> {
         let mut bytes = Unstructured::new(data);
+        let op = if bytes.ratio(1, 5)? { op_of_years } else { op };
         let setup = setup(&mut bytes)?;
         let mut ops = Vec::new();
         while !bytes.is_empty() && ops.len() < MOST_OPS {
@@ -59,34 +60,59 @@ fn setup(bytes: &mut Unstructured<'_>) -> Result<Setup> {
 
 /// Decodes an outer operation.
 fn op(bytes: &mut Unstructured<'_>) -> Result<Op> {
-    // Newer operations share the values of others, so that kept inputs keep their meaning.
-    let choice = bytes.arbitrary::<u8>()?;
-    Ok(match choice % 36 {
+    Ok(match bytes.int_in_range(0u8..=41)? {
         0..=11 => Op::Schedule(spawn(bytes, 2)?),
         12..=15 => Op::Cancel(target(bytes)?),
         16..=20 => Op::Reset(target(bytes)?, when(bytes)?),
-        21 if choice > 57 => return later_op(bytes, choice / 36),
         21 => Op::Forget(target(bytes)?),
         22 => Op::Stop,
         23..=27 => Op::Advance(jump(bytes)?),
         28..=31 => Op::AdvanceToNext(bytes.int_in_range(-1..=1)?),
         32..=34 => Op::RunQueued(index(bytes)?),
-        _ => Op::DropQueued(index(bytes)?),
+        35 => Op::DropQueued(index(bytes)?),
+        36 => Op::ExpireNow(target(bytes)?),
+        37..=38 => Op::ResetAt(target(bytes)?, when(bytes)?),
+        39 => Op::CancelAll(targets(bytes)?),
+        _ => {
+            let len = bytes.int_in_range(0..=5)?;
+            let spawns = (0..len).map(|_| Ok(Spawn { kind: Kind::Once, ..spawn(bytes, 1)? }));
+            Op::ScheduleAll(spawns.collect::<Result<_>>()?)
+        }
     })
 }
 
-fn later_op(bytes: &mut Unstructured<'_>, choice: u8) -> Result<Op> {
-    Ok(match choice {
-        2 => Op::ExpireNow(target(bytes)?),
-        3 => Op::ResetAt(target(bytes)?, when(bytes)?),
-        4 => Op::CancelAll(targets(bytes)?),
-        _ => {
-            let len = bytes.int_in_range(0..=5)?;
-            Op::ScheduleAll(
-                (0..len).map(|_| Ok(Spawn { kind: Kind::Once, ..spawn(bytes, 1)? })).collect::<Result<_>>()?,
-            )
+/// Decodes an outer operation of a case that lasts for years. Timeouts have delays of all
+/// magnitudes, and many are moved before they run. Time hops from expiry to expiry, and jumps over
+/// up to two months.
+fn op_of_years(bytes: &mut Unstructured<'_>) -> Result<Op> {
+    Ok(match bytes.int_in_range(0u8..=21)? {
+        0..=5 => {
+            let run = if bytes.ratio(1, 2)? { vec![Op::Schedule(far_spawn(bytes, Vec::new())?)] } else { Vec::new() };
+            Op::Schedule(far_spawn(bytes, run)?)
         }
+        6 => Op::Cancel(target(bytes)?),
+        7..=10 => Op::Reset(target(bytes)?, When::In(magnitude(bytes, 10, 57)?)),
+        11..=18 => Op::AdvanceToNext(0),
+        19..=20 => Op::Advance(magnitude(bytes, 10, 40)?),
+        _ => Op::Advance(magnitude(bytes, 41, 51)?),
     })
+}
+
+fn far_spawn(bytes: &mut Unstructured<'_>, run: Vec<Op>) -> Result<Spawn> {
+    let kind = match bytes.int_in_range(0u8..=7)? {
+        0..=5 => Kind::Once,
+        6 => Kind::Rate(magnitude(bytes, 44, 53)?),
+        _ => Kind::Delay(magnitude(bytes, 44, 53)?),
+    };
+    let (when, runs) = (When::In(magnitude(bytes, 10, 57)?), bytes.int_in_range(1..=8)?);
+    Ok(Spawn { kind, when, run, end: Vec::new(), panics: false, hook_panics: false, runs })
+}
+
+/// Draws a duration from 2^`least` ns to below 2^(`most` + 1) ns, every magnitude with the same
+/// probability.
+fn magnitude(bytes: &mut Unstructured<'_>, least: u32, most: u32) -> Result<Duration> {
+    let bit = bytes.int_in_range(least..=most)?;
+    Ok(edges::nanos((1u128 << bit) + (u128::from(bytes.arbitrary::<u16>()?) << bit >> 16)))
 }
 
 fn targets(bytes: &mut Unstructured<'_>) -> Result<Vec<Target>> {
@@ -120,16 +146,15 @@ fn inner_ops(bytes: &mut Unstructured<'_>, depth: u32, most: usize) -> Result<Ve
     let len = bytes.int_in_range(0..=2 * most)?.saturating_sub(most);
     (0..len)
         .map(|_| {
-            let schedules = if depth > 0 { 9 } else { 0 };
-            let choice = bytes.arbitrary::<u8>()?;
-            Ok(match choice % (9 + schedules) {
+            let most = if depth > 0 { 23 } else { 11 };
+            Ok(match bytes.int_in_range(0u8..=most)? {
                 0..=2 => Op::Cancel(target(bytes)?),
                 3..=6 => Op::Reset(target(bytes)?, when(bytes)?),
-                7 if choice >= 200 => Op::ExpireNow(target(bytes)?),
-                7 if choice >= 160 => Op::ResetAt(target(bytes)?, when(bytes)?),
-                7 if choice >= 128 => Op::CancelAll(targets(bytes)?),
                 7 => Op::Forget(target(bytes)?),
                 8 => Op::Stop,
+                9 => Op::ExpireNow(target(bytes)?),
+                10 => Op::ResetAt(target(bytes)?, when(bytes)?),
+                11 => Op::CancelAll(targets(bytes)?),
                 _ => Op::Schedule(spawn(bytes, depth - 1)?),
             })
         })

@@ -1,19 +1,18 @@
-//! The cases that proptest generates.
+//! The cases of which proptest chooses the bytes, and one that it does not find.
 
+use super::bytes::Case;
 use super::executors::Mode;
 use super::ops::{Kind, Op, Spawn, Target, When};
 use super::run::{End, Setup, run};
-use super::strategies;
 use proptest::prelude::*;
 use std::time::Duration;
 use timer_core::{MissedTickBehavior, WheelKind};
 
-/// The number of cases for each wheel, unless the environment sets another. Nothing is written to
-/// the source tree.
+/// The number of cases, unless the environment sets another. Nothing is written to the source tree.
 fn config() -> ProptestConfig {
     let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = 100;
+        config.cases = 250;
     }
     config
 }
@@ -22,25 +21,8 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn a_hierarchical_timer_matches_the_model(setup in strategies::hierarchical(), ops in strategies::program()) {
-        run(&setup, &ops);
-    }
-
-    #[test]
-    fn a_hashed_timer_matches_the_model(setup in strategies::hashed(), ops in strategies::program()) {
-        run(&setup, &ops);
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: config().cases.div_ceil(4), ..config() })]
-
-    #[test]
-    fn years_match_the_model(
-        setup in prop_oneof![strategies::hierarchical(), strategies::hashed()],
-        ops in strategies::years(),
-    ) {
-        run(&setup, &ops);
+    fn a_timer_matches_the_model(data in prop::collection::vec(any::<u8>(), 0..500)) {
+        Case::new(&data).unwrap().run();
     }
 }
 

@@ -5,8 +5,9 @@
 //! and the next expiry. The model and the timer take the same steps; `world` describes the order of
 //! the calls.
 //!
-//! `PROPTEST_CASES` sets the number of cases. The fuzz target `timer_virtual` makes its cases of
-//! bytes instead; see `bytes`. It uses this module without the parts that need proptest.
+//! Bytes become cases; see `bytes`. Proptest chooses them here, and `PROPTEST_CASES` sets the
+//! number of cases. The fuzz target `timer_virtual` uses this module without the parts that need
+//! proptest.
 
 pub(crate) mod bytes;
 #[cfg(test)]
@@ -19,8 +20,6 @@ mod model;
 mod ops;
 mod run;
 mod slot;
-#[cfg(test)]
-mod strategies;
 #[cfg(test)]
 mod sweeps;
 mod time;

@@ -1,5 +1,5 @@
-//! All boundaries one by one, of which the random cases test some: uptimes just below each power of
-//! two, and timeouts a whole rotation of a level away, which have hidden nearer ones in other
+//! All boundaries of levels one by one, of which the random cases test some: uptimes just below
+//! them, and timeouts a whole rotation of a level away, which have hidden nearer ones in other
 //! wheels.
 
 use super::edges::nanos;
@@ -10,9 +10,10 @@ use super::slot::END_OF_TIME;
 use std::time::Duration;
 use timer_core::{MissedTickBehavior, WheelKind};
 
-/// Returns every uptime just below a power of two.
-fn uptimes_below_powers() -> impl Iterator<Item = Duration> {
-    (0..62).map(|k| Duration::from_nanos((1u64 << k).saturating_sub(k)))
+/// Returns the uptimes just below the boundary of each level, of half a level and of the round of
+/// 512 ticks.
+fn uptimes_below_boundaries() -> impl Iterator<Item = Duration> {
+    (0..62).step_by(3).map(|k| Duration::from_nanos((1u64 << k).saturating_sub(k)))
 }
 
 /// Returns delays at each of the 64 slots of the level that `uptime` ends, and at other whole
@@ -37,7 +38,7 @@ fn once(delay: u128) -> Spawn {
 #[test]
 fn timeouts_a_rotation_away_hide_none() {
     for wheel in [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel: 512 }] {
-        for uptime in uptimes_below_powers() {
+        for uptime in uptimes_below_boundaries() {
             let far: Vec<u128> = rotations(uptime).collect();
             let all = far.iter().copied().chain(1..=30).map(once).collect();
             let mut ops = vec![Op::ScheduleAll(all), Op::Advance(Duration::from_nanos(15))];

@@ -1,8 +1,8 @@
-//! Cases made of bytes, for the fuzz targets and for `fuzz_inputs`. Any bytes are a case, which
-//! ends when they are used up.
+//! Cases made of bytes, which a fuzzer or proptest chooses. Any bytes are a case, which ends when
+//! they are used up. Deadlines and uptimes are mostly beside the boundaries of levels and rounds.
 //!
-//! The choices are those of `strategies`. Each takes as few bytes as it needs, so that a changed
-//! byte changes one operation and not the whole case.
+//! Each choice takes as few bytes as it needs, so that a changed byte changes one operation and not
+//! the whole case.
 
 use super::{model, ops};
 use arbitrary::{Result, Unstructured};
