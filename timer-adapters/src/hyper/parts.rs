@@ -12,7 +12,6 @@ use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
 use hyper::service::Service;
 use hyper::{Request, Response};
 use pin_project_lite::pin_project;
-use std::fmt;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 
