@@ -7,6 +7,7 @@ use core::task::{Context, Waker};
 use std::io;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::yield_now;
 use std::time::{Duration, Instant};
 use timer_core::{ManualDriver, Timer};
 
@@ -59,15 +60,9 @@ impl Clock {
         }
     }
 
-    /// Returns the time by which the manual timer is behind tokio's clock, or zero if it is ahead.
-    fn behind(&self) -> Duration {
-        let now = time::Instant::now().into_std();
-        now.saturating_duration_since(self.driver.now())
-    }
-
     /// Moves the time to that of tokio's clock and runs the timeouts that are due.
     fn catch_up(&mut self) {
-        self.driver.advance(self.behind());
+        self.driver.advance(behind(self.driver.now()));
     }
 
     fn pause(&mut self) {
@@ -87,7 +82,7 @@ impl Clock {
         self.driver.resume();
         self.runs = true;
         // A time that is moved while it runs makes delays early, too.
-        while self.behind() > MAX_LAG {
+        while behind(self.driver.now()) > MAX_LAG {
             let before = self.driver.now();
             self.catch_up();
             if self.driver.now() == before {
@@ -100,11 +95,20 @@ impl Clock {
     /// Moves the time to that of tokio's clock unless it is there already. In that case no
     /// timeout runs, because the calling task may hold a lock that a timeout needs.
     fn update(&mut self) {
-        let max_lag = if self.runs { MAX_LAG } else { Duration::ZERO };
-        if self.runs != is_running() || self.behind() > max_lag {
+        if self.runs != is_running() || behind(self.driver.now()) > max_lag(self.runs) {
             self.follow();
         }
     }
+}
+
+/// Returns the time by which `now` is behind tokio's clock, or zero if it is ahead.
+fn behind(now: Instant) -> Duration {
+    time::Instant::now().into_std().saturating_duration_since(now)
+}
+
+/// Returns the time by which the manual timer may be behind tokio's clock when a delay begins.
+fn max_lag(runs: bool) -> Duration {
+    if runs { MAX_LAG } else { Duration::ZERO }
 }
 
 /// The wakers of the keepers. Each call of [`Runtime::block_on`](super::runtime::Runtime::block_on)
@@ -139,6 +143,8 @@ pub(super) struct Follower {
     armed: Cell<Option<NextDeadline>>,
     /// Wakes the keeper.
     keeper: Arc<Mutex<Waker>>,
+    /// Whether the calling thread is within an advance, so it may be running the task of a timeout.
+    is_advancing: Cell<bool>,
 }
 
 thread_local! {
@@ -183,35 +189,52 @@ impl Virtual {
             Err(TryLockError::WouldBlock) => None,
         }
     }
+
+    /// Returns `true` if tokio's clock has moved and the manual timer has not.
+    fn is_behind(&self) -> bool {
+        behind(self.timer.now()) > max_lag(is_running())
+    }
 }
 
 impl Follower {
     pub(super) fn new(clock: &Arc<Virtual>) -> Rc<Self> {
         let keeper = Arc::new(Mutex::new(Waker::noop().clone()));
         clock.keepers.list().push(keeper.clone());
-        Rc::new(Self { clock: clock.clone(), armed: Cell::new(None), keeper })
+        Rc::new(Self { clock: clock.clone(), armed: Cell::new(None), keeper, is_advancing: Cell::default() })
     }
 
     /// Lets the manual timer follow tokio's clock.
     pub(super) fn follow(&self) {
-        if let Some(mut clock) = self.clock.clock() {
-            clock.follow();
-        }
+        let _ = self.advance(Clock::follow);
     }
 
     /// Brings the time of the manual timer up to date for a delay that begins now.
+    ///
+    /// If another thread is moving the time, waits until the time is that of tokio's clock, or
+    /// until the thread is done. The timeouts of the last step may still be running by then.
     pub(super) fn update(&self) {
-        if let Some(mut clock) = self.clock.clock() {
-            clock.update();
+        while self.advance(Clock::update).is_none() && !self.is_advancing.get() && self.clock.is_behind() {
+            yield_now();
         }
+    }
+
+    /// Calls `advance` with the clock, unless a thread is within an advance.
+    fn advance(&self, advance: impl FnOnce(&mut Clock)) -> Option<()> {
+        let mut clock = self.clock.clock()?;
+        self.is_advancing.set(true);
+        advance(&mut clock);
+        self.is_advancing.set(false);
+        Some(())
     }
 
     /// Stops tokio's clock. The time of the manual timer stops before, so that it is not ahead.
     pub(super) fn pause(&self) {
-        let mut clock = self.clock.clock();
-        clock.iter_mut().for_each(|clock| clock.pause());
-        time::pause();
-        clock.iter_mut().for_each(|clock| clock.catch_up());
+        let pause = |clock: &mut Clock| {
+            clock.pause();
+            time::pause();
+            clock.catch_up();
+        };
+        self.advance(pause).unwrap_or_else(time::pause);
     }
 
     /// Called when the runtime has nothing to do. Wakes the keeper if its sleep waits for another

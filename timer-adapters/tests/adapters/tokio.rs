@@ -309,6 +309,38 @@ fn threads_share_a_runtime_and_its_virtual_time() {
 }
 
 #[test]
+fn a_sleep_that_begins_while_another_thread_moves_the_time_is_not_early() {
+    use timer_adapters::tokio::{runtime::Builder, time::sleep};
+
+    let runtime = &Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let (moving, is_moving) = std::sync::mpsc::channel();
+    let (asking, is_asking) = std::sync::mpsc::channel();
+    let advancing = move || {
+        runtime.block_on(async {
+            let task = move |_: &timer_core::Timeout| {
+                moving.send(()).unwrap();
+                is_asking.recv().unwrap();
+                // The other thread begins its sleep.
+                std::thread::park_timeout(Duration::from_millis(20));
+            };
+            timer_core::Timer::current().new_timeout(SECOND, task).unwrap();
+            // Within the task, tokio's clock has moved by 10 s and the manual timer by 1 s.
+            advance(10 * SECOND).await;
+        });
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(advancing);
+        is_moving.recv().unwrap();
+        runtime.block_on(async {
+            let begin = ::tokio::time::Instant::now();
+            asking.send(()).unwrap();
+            sleep(5 * SECOND).await;
+            assert!(begin.elapsed() >= 5 * SECOND, "{:?}", begin.elapsed());
+        });
+    });
+}
+
+#[test]
 fn a_local_set_has_virtual_time_within_block_on() {
     use timer_adapters::tokio::{runtime::Builder, task::LocalSet, time::sleep};
 
