@@ -8,6 +8,7 @@ use crate::manual::{ManualDurableDriver, Shared};
 use crate::memory_store::MemoryStore;
 use crate::message::Message;
 use crate::payload::Payload;
+use crate::permits::CallPermits;
 use crate::retry::Retry;
 use crate::shutdown::Shutdown;
 use crate::stats::Figures;
@@ -56,6 +57,7 @@ pub struct DurableTimerBuilder {
     capacity: usize,
     max_running: usize,
     max_batch: usize,
+    max_queued_calls: usize,
     max_payload: usize,
     overdue_rate: Option<u32>,
 }
@@ -89,6 +91,7 @@ impl DurableTimerBuilder {
             capacity: 100_000,
             max_running: 512,
             max_batch: 2_048,
+            max_queued_calls: 16_384,
             max_payload: 1 << 20,
             overdue_rate: None,
         }
@@ -201,6 +204,14 @@ impl DurableTimerBuilder {
         self
     }
 
+    /// Sets the largest number of calls that wait for the store, at least 1. The default is 16,384.
+    /// Further calls wait until others are answered, and further futures are pending. A caller that
+    /// does not want to wait can drop its future.
+    pub fn max_queued_calls(mut self, calls: usize) -> Self {
+        self.max_queued_calls = calls;
+        self
+    }
+
     /// Sets the longest payload in bytes. The default is 1 MiB.
     pub fn max_payload(mut self, bytes: usize) -> Self {
         self.max_payload = bytes;
@@ -266,6 +277,7 @@ impl DurableTimerBuilder {
             return Err(Error::Setting { name: "spawn", given, allowed });
         }
         least("max_batch", self.max_batch, 1, "at least 1")?;
+        least("max_queued_calls", self.max_queued_calls, 1, "at least 1")?;
         least("overdue_rate", self.overdue_rate.map_or(1, |rate| rate as usize), 1, "at least 1")?;
         let executor = match manual {
             Some(manual) => manual.executor(),
@@ -280,6 +292,7 @@ impl DurableTimerBuilder {
             name: self.name.clone(),
             store: store.describe(),
             keeper: channel.0.clone(),
+            permits: Arc::new(CallPermits::new(self.max_queued_calls)),
             figures: figures.clone(),
             shutdown: shutdown.clone(),
             topics: self.topics.keys().cloned().chain(self.elsewhere).collect(),

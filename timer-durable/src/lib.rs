@@ -58,6 +58,7 @@ mod manual;
 mod memory_store;
 mod message;
 mod payload;
+mod permits;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod retry;

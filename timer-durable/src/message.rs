@@ -3,6 +3,7 @@
 use crate::TimeoutId;
 use crate::answer::{CancelAnswer, ResetAnswer, ScheduleAnswer};
 use crate::error::Error;
+use crate::permits::CallPermit;
 use crate::retry::{CompleteError, Retry};
 use crate::shutdown::DurableStopReport;
 use crate::store::{Store, StoreError, Work};
@@ -132,12 +133,25 @@ impl AttemptResult {
 pub(crate) struct Reply<T = Answer, E: From<Error> = Error> {
     sender: Option<oneshot::Sender<Result<T, E>>>,
     id: Option<TimeoutId>,
+    /// The permit of a call, which is given back when the reply is dropped.
+    permit: Option<CallPermit>,
 }
 
 impl<T, E: From<Error>> Reply<T, E> {
     pub(crate) fn new() -> (Self, oneshot::Receiver<Result<T, E>>) {
         let (sender, answer) = oneshot::channel();
-        (Self { sender: Some(sender), id: None }, answer)
+        (Self { sender: Some(sender), id: None, permit: None }, answer)
+    }
+
+    /// Keeps the permit of the call until it is answered.
+    pub(crate) fn holding(mut self, permit: CallPermit) -> Self {
+        self.permit = Some(permit);
+        self
+    }
+
+    /// Returns `true` if the future of the call was dropped.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.sender.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 
     /// Notes the id of the timeout that the call creates.

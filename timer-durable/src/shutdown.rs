@@ -25,10 +25,23 @@ pub struct DurableStopReport {
 pub(crate) struct Shutdown {
     /// The report of the keeper, once it has ended.
     pub(crate) report: OnceLock<DurableStopReport>,
+    is_requested: AtomicBool,
     is_given_up: AtomicBool,
 }
 
 impl Shutdown {
+    /// Notes that the timer is to stop, so that the keeper refuses the calls in its queue.
+    pub(crate) fn request(&self) {
+        // ORDERING: Release, pairs with `is_requested`.
+        self.is_requested.store(true, Ordering::Release);
+    }
+
+    /// Returns `true` if the timer is to stop.
+    pub(crate) fn is_requested(&self) -> bool {
+        // ORDERING: Acquire, pairs with `request`.
+        self.is_requested.load(Ordering::Acquire)
+    }
+
     /// Notes that `stop` gives up a store that hangs.
     pub(crate) fn give_up(&self) {
         // ORDERING: Release, pairs with `is_given_up`.

@@ -14,9 +14,9 @@ const GRACE: Duration = Duration::from_millis(250);
 
 impl DurableTimer {
     /// Stops the timer: begins nothing, waits for the running handlers up to `limit`, writes their
-    /// ends, and hands the store back. Pending timeouts stay in the store. If several calls wait,
-    /// the earliest of their limits counts for all of them. A call after the end returns the report
-    /// of the first one.
+    /// ends, and hands the store back. Pending timeouts stay in the store. Calls in the queue get
+    /// [`Error::Stopped`]. If several threads stop the timer, the earliest of their limits counts
+    /// for all of them. A call after the end returns the report of the first one.
     ///
     /// Returns at most a quarter of a second after the limit, also if the store hangs. On virtual
     /// time the call returns at once, because only the driver runs handlers.
@@ -51,6 +51,7 @@ impl DurableTimer {
                 Some(Instant::now())
             }
         };
+        self.inner.parts.shutdown.request();
         if keeper.send(Message::Stop { until, reply }).is_err() {
             return Ok(self.inner.report());
         }
@@ -105,6 +106,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let (reply, _answer) = oneshot::channel();
         let stop = Message::Stop { until: Some(Instant::now()), reply };
+        self.parts.shutdown.request();
         if self.parts.keeper.send(stop).is_ok() {
             if let Host::Manual(shared) = &self.host {
                 shared.settle();

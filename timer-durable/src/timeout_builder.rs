@@ -42,8 +42,7 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// As for [`new_timeout`](Self::new_timeout). The call takes effect even if the future is
-    /// dropped.
+    /// As for [`new_timeout`](Self::new_timeout).
     pub fn new_timeout_async<P: Payload, B: AsPayload<P> + ?Sized>(
         &self,
         topic: Topic<P>,
@@ -76,8 +75,7 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// As for [`new_timeout_keyed`](Self::new_timeout_keyed). The call takes effect even if the
-    /// future is dropped.
+    /// As for [`new_timeout_keyed`](Self::new_timeout_keyed).
     pub fn new_timeout_keyed_async<P: Payload, B: AsPayload<P> + ?Sized>(
         &self,
         topic: Topic<P>,
@@ -252,7 +250,7 @@ impl TimeoutBuilder<'_> {
     ///
     /// # Errors
     ///
-    /// As for [`schedule`](Self::schedule). The call takes effect even if the future is dropped.
+    /// As for [`schedule`](Self::schedule).
     pub fn schedule_async(self) -> impl Future<Output = Result<ScheduleAnswer, Error>> + Send + use<> {
         let answer = self.timeout.map(|timeout| self.timer.call_async(Request::Insert(Box::new(timeout))));
         async move { answer?.await.and_then(Answer::scheduled) }

@@ -6,6 +6,7 @@ use crate::engine::is_keeper;
 use crate::error::{Error, MAX_DELAY};
 use crate::manual::Shared;
 use crate::message::{Answer, Message, Reply, Request};
+use crate::permits::{CallPermit, CallPermits};
 use crate::shutdown::Shutdown;
 use crate::stats::Figures;
 use crate::store::Store;
@@ -35,8 +36,9 @@ const YIELDS: usize = 32;
 /// clock.
 ///
 /// Calls block until the store has committed. Many threads that call at the same time share a
-/// commit. A method whose name ends in `_async` returns a future instead. Clones are handles of
-/// the same timer. When the last one is dropped, the timer stops without waiting for handlers.
+/// commit. A method whose name ends in `_async` returns a future instead. If the future is dropped,
+/// its call takes no effect, unless the store writes it already. Clones are handles of the same
+/// timer. When the last one is dropped, the timer stops without waiting for handlers.
 ///
 /// # Examples
 ///
@@ -76,6 +78,7 @@ pub(crate) struct Parts {
     pub(crate) name: String,
     pub(crate) store: String,
     pub(crate) keeper: Sender<Message>,
+    pub(crate) permits: Arc<CallPermits>,
     pub(crate) figures: Arc<Figures>,
     pub(crate) shutdown: Arc<Shutdown>,
     pub(crate) topics: HashSet<Arc<str>>,
@@ -143,19 +146,14 @@ impl DurableTimer {
         self.call(Request::Reset(Target::Id(id), after(delay)?)).map(Answer::reset)
     }
 
-    fn send(&self, request: Request) -> Result<oneshot::Receiver<Result<Answer, Error>>, Error> {
-        let (reply, answer) = Reply::new();
-        self.inner.parts.keeper.send(Message::Call(request, reply)).map_err(|_| Error::Stopped)?;
-        self.settle();
-        Ok(answer)
-    }
-
     pub(crate) fn call(&self, request: Request) -> Result<Answer, Error> {
         if is_keeper() {
             return Err(Error::OnKeeper);
         }
-        let answer = self.send(request)?;
-        let yields = if self.inner.parts.keeper.len() < CROWD { 0 } else { YIELDS };
+        let parts = &self.inner.parts;
+        let permit = parts.permits.take().or_else(|permit| permit.recv()).map_err(|_| Error::Stopped)?;
+        let answer = send(&parts.keeper, self.driver(), request, permit)?;
+        let yields = if parts.keeper.len() < CROWD { 0 } else { YIELDS };
         for _ in 0..yields {
             match answer.try_recv() {
                 Err(oneshot::TryRecvError::Empty) => std::thread::yield_now(),
@@ -166,8 +164,21 @@ impl DurableTimer {
     }
 
     pub(crate) fn call_async(&self, request: Request) -> impl Future<Output = Result<Answer, Error>> + Send + use<> {
-        let answer = self.send(request);
-        async move { answer?.await.unwrap_or(Err(Error::Stopped)) }
+        let (keeper, driver) = (self.inner.parts.keeper.clone(), self.driver().cloned());
+        let sent = match self.inner.parts.permits.take() {
+            Ok(permit) => Ok(send(&keeper, driver.as_ref(), request, permit)),
+            Err(permit) => Err((permit, request)),
+        };
+        async move {
+            let answer = match sent {
+                Ok(answer) => answer,
+                Err((permit, request)) => {
+                    let permit = permit.await.map_err(|_| Error::Stopped)?;
+                    send(&keeper, driver.as_ref(), request, permit)
+                }
+            };
+            answer?.await.unwrap_or(Err(Error::Stopped))
+        }
     }
 
     /// Runs a function on the store, between two batches.
@@ -187,9 +198,12 @@ impl DurableTimer {
 
     /// Takes the turns of a manual timer. Does nothing for a timer with a thread.
     pub(crate) fn settle(&self) {
-        if let Host::Manual(shared) = &self.inner.host {
-            shared.settle();
-        }
+        self.driver().into_iter().for_each(Shared::settle);
+    }
+
+    /// Returns the keeper of a manual timer.
+    fn driver(&self) -> Option<&Shared> {
+        if let Host::Manual(shared) = &self.inner.host { Some(shared) } else { None }
     }
 }
 
@@ -197,6 +211,19 @@ impl fmt::Debug for DurableTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DurableTimer").field("name", &self.name()).finish_non_exhaustive()
     }
+}
+
+/// Sends a call to the keeper, and takes its turns if it has no thread.
+fn send(
+    keeper: &Sender<Message>,
+    driver: Option<&Shared>,
+    request: Request,
+    permit: CallPermit,
+) -> Result<oneshot::Receiver<Result<Answer, Error>>, Error> {
+    let (reply, answer) = Reply::new();
+    keeper.send(Message::Call(request, reply.holding(permit))).map_err(|_| Error::Stopped)?;
+    driver.into_iter().for_each(Shared::settle);
+    Ok(answer)
 }
 
 pub(crate) fn by_key<P>(topic: Topic<P>, key: &str) -> Target {

@@ -15,7 +15,7 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// As for [`cancel`](Self::cancel). The call takes effect even if the future is dropped.
+    /// As for [`cancel`](Self::cancel).
     pub fn cancel_async<P>(
         &self,
         topic: Topic<P>,
@@ -29,7 +29,7 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// As for [`cancel`](Self::cancel). The call takes effect even if the future is dropped.
+    /// As for [`cancel`](Self::cancel).
     pub fn cancel_by_id_async(
         &self,
         id: TimeoutId,
@@ -42,7 +42,7 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// As for [`reset`](Self::reset). The call takes effect even if the future is dropped.
+    /// As for [`reset`](Self::reset).
     pub fn reset_async<P>(
         &self,
         topic: Topic<P>,
@@ -57,7 +57,7 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// As for [`reset`](Self::reset). The call takes effect even if the future is dropped.
+    /// As for [`reset`](Self::reset).
     pub fn reset_by_id_async(
         &self,
         id: TimeoutId,

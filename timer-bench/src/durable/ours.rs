@@ -1,12 +1,22 @@
 //! The durable timer of this workspace, with its defaults.
 
 use super::subject::{Micros, OnRun, Subject, payload};
+use futures::executor::block_on;
+use std::pin::Pin;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
-use timer_durable::{Due, DurableTimer, PostgresStore, SqliteStore, Store, Topic};
+use timer_durable::{Due, DurableTimer, Error, PostgresStore, SqliteStore, Store, TimeoutId, Topic};
 
 const TOPIC: Topic<Vec<u8>> = Topic::new("bench");
 
-pub(crate) struct Ours(DurableTimer);
+type Call = Pin<Box<dyn Future<Output = Result<TimeoutId, Error>> + Send>>;
+
+pub(crate) struct Ours {
+    timer: DurableTimer,
+    /// The calls of [`Subject::submit`], which a thread waits for.
+    calls: Sender<Call>,
+}
 
 impl Subject for Ours {
     const SUBMIT_WAITS: bool = false;
@@ -23,16 +33,18 @@ impl Subject for Ours {
             Ok(())
         };
         let timer = DurableTimer::builder().topic(TOPIC, handler).open(store);
-        timer.map(Self).map_err(|error| error.to_string())
+        let timer = timer.map_err(|error| error.to_string())?;
+        let (calls, submitted) = channel::<Call>();
+        thread::spawn(move || submitted.into_iter().for_each(|call| _ = block_on(call)));
+        Ok(Self { timer, calls })
     }
 
     fn schedule(&self, delay: Duration) -> Result<(), String> {
-        self.0.new_timeout(TOPIC, delay, &payload()).map(drop).map_err(|error| error.to_string())
+        self.timer.new_timeout(TOPIC, delay, &payload()).map(drop).map_err(|error| error.to_string())
     }
 
     fn submit(&self, delay: Duration) -> Result<(), String> {
-        // The call takes effect although nobody waits for the future.
-        drop(self.0.new_timeout_async(TOPIC, delay, &payload()));
-        Ok(())
+        let call = self.timer.new_timeout_async(TOPIC, delay, &payload());
+        self.calls.send(Box::pin(call)).map_err(|error| error.to_string())
     }
 }

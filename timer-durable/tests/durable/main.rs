@@ -27,6 +27,7 @@ mod owner;
 mod points;
 #[cfg(feature = "sqlite")]
 mod processes;
+mod queue;
 mod random;
 #[cfg(feature = "sqlite")]
 mod schema;

@@ -67,7 +67,8 @@ impl<S: Store> Keeper<S> {
     /// Adds a message to a batch that has nothing about the same timeout.
     fn take(&mut self, collection: &mut Collection, message: Message, now: Micros) {
         match message {
-            Message::Call(_, reply) if self.stopping.is_some() => reply.send(Err(Error::Stopped)),
+            Message::Call(_, reply) if reply.is_abandoned() => {}
+            Message::Call(_, reply) if self.shutdown.is_requested() => reply.send(Err(Error::Stopped)),
             Message::Call(_, reply) if self.must_rejoin => reply.send(Err(Error::Store(self.outage()))),
             Message::Call(Request::Insert(new), reply) if self.is_follow_up(&new) => self.follow_up(new, reply, now),
             Message::Call(request, reply) => collection.add(request, reply, now, self.store.instance()),
