@@ -44,7 +44,7 @@ const MAX_HEAP: usize = TABLES + NOISE + LIVE * (64 + 4 * 24) + SHARES;
 #[test]
 fn a_thousand_live_timeouts_keep_the_heap_constant() {
     let _alone = exclusive();
-    let times = if cfg!(debug_assertions) { 30_000 } else { 1_000_000 };
+    let times = if cfg!(debug_assertions) { 10_000 } else { 1_000_000 };
     for wheel in DEFAULT_WHEELS {
         for order in [Order::Oldest, Order::Newest, Order::Any] {
             let (timer, mut driver) = manual(wheel);
@@ -96,7 +96,7 @@ fn idle(wheel: WheelKind) {
             assert_eq!(driver.advance(10 * MILLI), 0);
         }
     };
-    let times = if cfg!(debug_assertions) { 20_000 } else { 1_000_000 };
+    let times = if cfg!(debug_assertions) { 5_000 } else { 1_000_000 };
     // One round gives every bucket on the way its room.
     resets(times);
     let mark = Mark::set();

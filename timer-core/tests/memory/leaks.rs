@@ -4,7 +4,7 @@ use crate::heap::*;
 use crate::support::*;
 use timer_core::{Timeout, Timer, WheelKind};
 
-const TIMERS: usize = if cfg!(debug_assertions) { 300 } else { 1_000 };
+const TIMERS: usize = if cfg!(debug_assertions) { 150 } else { 1_000 };
 
 /// The way in which a timer ends.
 #[derive(Clone, Copy, Debug)]
