@@ -68,20 +68,6 @@ fn singles_and_batches_have_ended_after_the_wait() {
 }
 
 #[test]
-fn all_permits_are_free_after_the_wait() {
-    let executor = ThreadPoolExecutor::bounded(2, 3);
-    for round in 0..300 {
-        let ran = RunCount::default();
-        let mut batch = ran.tasks(9);
-        executor.execute_batch(&mut batch);
-        assert_eq!(batch.len(), 4, "round {round}");
-        drop(batch);
-        executor.wait_idle();
-        assert_eq!(ran.count(), 5);
-    }
-}
-
-#[test]
 fn waiting_for_the_own_pool_does_not_hang() {
     for (name, executor) in unbounded_and_bounded(1) {
         for by_batch in [false, true] {

@@ -1,11 +1,11 @@
 //! A panic of user code does not leave the executor.
 
-use std::io;
 use std::panic::{panic_any, resume_unwind};
 use std::sync::{Arc, Mutex};
 
 use timer_executor::panics::catch;
 use timer_executor::{Task, TaskExecutor};
+use tracing_subscriber::fmt::MakeWriter;
 
 use crate::support::{Recorder, numbered, pools, sorted_numbers};
 
@@ -65,38 +65,20 @@ fn panicking_tasks_harm_no_other_tasks() {
     }
 }
 
-/// The text of one thread's events.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
+static LOG: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 // Beside a subscriber of a single thread, an event that another thread emits first would be
 // disabled for all threads. The messages show which events are those of this test.
 #[test]
 fn a_panic_is_reported_as_a_tracing_error() {
-    let log = Log::default();
-    let writer = {
-        let log = log.clone();
-        move || log.clone()
-    };
-    tracing::subscriber::set_global_default(tracing_subscriber::fmt().with_ansi(false).with_writer(writer).finish())
-        .unwrap();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(|| LOG.make_writer()).finish();
+    tracing::subscriber::set_global_default(subscriber).unwrap();
     tracing::callsite::rebuild_interest_cache();
     Task::new(|| panic!("first boxed")).run();
     let recorder = Arc::new(Recorder { panics: true, ..Recorder::default() });
     recorder.task().run();
     drop(recorder.task());
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let text = String::from_utf8(LOG.lock().unwrap().clone()).unwrap();
     for (event, panic) in [
         ("a task panicked", "panic=first boxed"),
         ("a task panicked", "panic=run panics"),
