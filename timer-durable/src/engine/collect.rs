@@ -143,32 +143,8 @@ pub(super) struct Collection {
     pub(super) origins: Vec<Origin>,
     /// The time that its operations have spent aside.
     pub(super) waited: Waited,
-    places: Places,
+    places: HashSet<Place, BuildHasherDefault<IdHasher>>,
     bytes: usize,
-}
-
-/// The places of the operations of a batch.
-#[derive(Default)]
-struct Places {
-    ids: HashSet<TimeoutId, BuildHasherDefault<IdHasher>>,
-    keys: HashSet<u64>,
-}
-
-impl Places {
-    /// Adds a place. Returns `false` if the set has it already.
-    fn insert(&mut self, place: Place) -> bool {
-        match place {
-            Place::Id(id) => self.ids.insert(id),
-            Place::Key(key) => self.keys.insert(key),
-        }
-    }
-
-    fn contains(&self, place: &Place) -> bool {
-        match place {
-            Place::Id(id) => self.ids.contains(id),
-            Place::Key(key) => self.keys.contains(key),
-        }
-    }
 }
 
 impl Collection {

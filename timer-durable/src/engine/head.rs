@@ -25,7 +25,7 @@ const HORIZON: Micros = 1 << 32;
 /// The number of stale ids in the ready list that are always allowed.
 const MAX_STALE: usize = 64;
 
-/// Hashes an id, whose bits are well mixed already except for the time.
+/// Hashes an id, whose bits are well mixed already except for the time, or a hash of a key.
 #[derive(Default)]
 pub(super) struct IdHasher(u64);
 
@@ -38,6 +38,10 @@ impl Hasher for IdHasher {
         for byte in bytes {
             self.0 = self.0.rotate_left(5) ^ u64::from(*byte);
         }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 ^= hash;
     }
 
     fn write_u128(&mut self, id: u128) {
