@@ -10,7 +10,7 @@ use crate::retry::Retry;
 use crate::store::{Micros, Position, Store};
 use crate::time::micros;
 use crate::transaction::{Attempt, Operation, Outcome};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use timer_executor::Task;
 
 /// The most timeouts that begin in the first batch.
@@ -29,19 +29,6 @@ impl<S: Store> Keeper<S> {
     /// Returns the number of places of handlers that are taken.
     pub(super) fn occupied(&self) -> usize {
         self.running.len() - self.parked
-    }
-
-    /// Returns the time at which the next timeout can begin.
-    pub(super) fn next_begin(&self, now: Instant) -> Option<Instant> {
-        let at = |head: &Head| match head.next_due() {
-            _ if head.has_ready() => Some(now),
-            Some(due) => self.instant(due, now),
-            None => None,
-        };
-        let overdue = at(&self.overdue).filter(|_| self.places_for_overdue() > 0);
-        let pace = self.pace.next().and_then(|next| self.instant(next, now));
-        let overdue = overdue.map(|at| pace.map_or(at, |next| at.max(next)));
-        [overdue, at(&self.current)].into_iter().flatten().min()
     }
 
     /// Returns the number of free places for overdue timeouts. They may use half of all places, so

@@ -249,7 +249,7 @@ impl<S: Store> Keeper<S> {
                 until.extend(self.store.max_sleep().filter(|_| self.waits_for_clock()).map(|limit| now + limit));
             }
             if self.may_begin() {
-                until.extend(self.next_begin(now));
+                until.extend(self.next_due().and_then(|due| self.instant(due, now)));
             }
             // The executor may be busy with tasks whose ends nobody reports here.
             until.extend((!self.rejected.is_empty()).then(|| now + self.rejected_pause));
