@@ -16,6 +16,9 @@ const RETRIED: i16 = 0;
 const NEXT_RUN: i16 = 1;
 const ELSEWHERE: i16 = 2;
 
+/// The number of columns of new inserts behind their ids, which have no key.
+const NEW_COLUMNS: usize = 6;
+
 pub(super) fn uuid(id: TimeoutId) -> Uuid {
     Uuid::from_u128(id.as_u128())
 }
@@ -129,7 +132,15 @@ impl<'a> Tables<'a> {
             }
             columns.push(Box::new(self.rows(part).iter().map(|(id, _)| uuid(*id)).collect::<Vec<_>>()));
             match part {
-                Part::Created | Part::Inserted => self.push_inserts(part, &mut columns),
+                Part::Created | Part::Inserted => {
+                    let own = insert_columns(&self.inserts().collect::<Vec<_>>(), self.instance);
+                    if part == Part::Created {
+                        columns.extend(own.into_iter().take(NEW_COLUMNS));
+                    } else {
+                        columns.extend(own);
+                        columns.push(Box::new(self.predecessors()));
+                    }
+                }
                 Part::Moved | Part::Requeued => columns.push(self.column(part, due)),
                 Part::Cancelled | Part::Purged | Part::Begun => {}
                 Part::CancelledYoung | Part::PurgedYoung => columns.push(self.untils(part)),
@@ -153,21 +164,6 @@ impl<'a> Tables<'a> {
         columns
     }
 
-    fn push_inserts(&'a self, part: Part, columns: &mut Vec<Parameter<'a>>) {
-        columns.push(Box::new(self.inserts().map(|insert| insert.due).collect::<Vec<_>>()));
-        columns.push(Box::new(self.inserts().map(|insert| &*insert.topic).collect::<Vec<_>>()));
-        columns.push(Box::new(self.inserts().map(|insert| insert.format).collect::<Vec<_>>()));
-        columns.push(Box::new(self.inserts().map(|insert| &*insert.payload).collect::<Vec<_>>()));
-        columns.push(Box::new(self.inserts().map(|insert| insert.period).collect::<Vec<_>>()));
-        columns.push(Box::new(self.inserts().map(|insert| insert.max_lateness).collect::<Vec<_>>()));
-        if part == Part::Inserted {
-            let until = |insert: &Insert| insert.id.repeatable_until(self.instance);
-            columns.push(Box::new(self.inserts().map(|insert| insert.key.as_deref()).collect::<Vec<_>>()));
-            columns.push(Box::new(self.inserts().map(until).collect::<Vec<_>>()));
-            columns.push(Box::new(self.predecessors()));
-        }
-    }
-
     fn column<V: ToSql + Sync + 'a>(&self, part: Part, value: fn(&'a Operation) -> V) -> Parameter<'a> {
         Box::new(self.rows(part).iter().map(|(_, n)| value(&self.batch[*n])).collect::<Vec<V>>())
     }
@@ -179,34 +175,39 @@ impl<'a> Tables<'a> {
     }
 }
 
+/// Returns the columns of inserts behind their ids, in the order of [`INSERT_TYPES`].
+///
+/// [`INSERT_TYPES`]: super::statements::INSERT_TYPES
+pub(super) fn insert_columns<'a>(inserts: &[&'a Insert], instance: u32) -> [Parameter<'a>; 8] {
+    [
+        insert_column(inserts, |insert| insert.due),
+        insert_column(inserts, |insert| &*insert.topic),
+        insert_column(inserts, |insert| insert.format),
+        insert_column(inserts, |insert| &*insert.payload),
+        insert_column(inserts, |insert| insert.period),
+        insert_column(inserts, |insert| insert.max_lateness),
+        insert_column(inserts, |insert| insert.key.as_deref()),
+        insert_column(inserts, |insert| insert.id.repeatable_until(instance)),
+    ]
+}
+
+fn insert_column<'a, V: ToSql + Sync + 'a>(inserts: &[&'a Insert], value: impl Fn(&'a Insert) -> V) -> Parameter<'a> {
+    Box::new(inserts.iter().map(|insert| value(insert)).collect::<Vec<V>>())
+}
+
 fn part(operation: &Operation, is_young: bool) -> Part {
     match operation {
         Operation::Insert(_) => Part::Inserted,
         Operation::Reset { .. } => Part::Moved,
-        Operation::Cancel(_) => {
-            if is_young {
-                Part::CancelledYoung
-            } else {
-                Part::Cancelled
-            }
-        }
-        Operation::Done { next: None, .. } => {
-            if is_young {
-                Part::DoneYoung
-            } else {
-                Part::Done
-            }
-        }
+        Operation::Cancel(_) if is_young => Part::CancelledYoung,
+        Operation::Cancel(_) => Part::Cancelled,
+        Operation::Done { next: None, .. } if is_young => Part::DoneYoung,
+        Operation::Done { next: None, .. } => Part::Done,
         Operation::Done { .. } | Operation::Retry { .. } => Part::Repeated,
         Operation::Bury { .. } => Part::Buried,
         Operation::Requeue { .. } => Part::Requeued,
-        Operation::Purge(_) => {
-            if is_young {
-                Part::PurgedYoung
-            } else {
-                Part::Purged
-            }
-        }
+        Operation::Purge(_) if is_young => Part::PurgedYoung,
+        Operation::Purge(_) => Part::Purged,
         Operation::Begin(_) => Part::Begun,
     }
 }

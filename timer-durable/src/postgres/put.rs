@@ -1,14 +1,15 @@
 //! The inserts that met another row. They are executed again, and `IfPending` decides the effect on
 //! the row that has their key.
 
-use super::parts::uuid;
+use super::parts::{insert_columns, uuid};
 use super::query_error::QueryError;
 use super::write::{Draft, REPETITIONS, Writer};
 use crate::TimeoutId;
-use crate::store::{Micros, StoreError};
+use crate::store::StoreError;
 use crate::transaction::{IfPending, Insert, Operation, Outcome};
 use std::time::{Duration, Instant};
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 /// The time for which inserts that wait for locks are divided.
@@ -104,33 +105,13 @@ impl Writer<'_> {
         let inserts: Vec<&Insert> = missed.iter().map(|(_, insert)| *insert).collect();
         let shards = self.spread(inserts.len());
         let is_foreign = self.shards.is_empty();
-        let column =
-            |value: &dyn Fn(&Insert) -> Option<Micros>| inserts.iter().map(|insert| value(insert)).collect::<Vec<_>>();
         let ids: Vec<Uuid> = inserts.iter().map(|insert| uuid(insert.id)).collect();
-        let dues: Vec<Micros> = inserts.iter().map(|insert| insert.due).collect();
-        let topics: Vec<&str> = inserts.iter().map(|insert| &*insert.topic).collect();
-        let keys: Vec<Option<&str>> = inserts.iter().map(|insert| insert.key.as_deref()).collect();
+        let columns = insert_columns(&inserts, self.instance as u32);
         let policies: Vec<&str> = inserts.iter().map(|insert| name(insert.if_pending)).collect();
-        let formats: Vec<i16> = inserts.iter().map(|insert| insert.format).collect();
-        let payloads: Vec<&[u8]> = inserts.iter().map(|insert| &*insert.payload).collect();
-        let periods = column(&|insert| insert.period);
-        let limits = column(&|insert| insert.max_lateness);
-        let untils = column(&|insert| insert.id.repeatable_until(self.instance as u32));
-        self.link.put(&[
-            &self.instance,
-            &is_foreign,
-            &ids,
-            &dues,
-            &topics,
-            &keys,
-            &policies,
-            &formats,
-            &payloads,
-            &periods,
-            &limits,
-            &untils,
-            &shards,
-        ])
+        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&self.instance, &is_foreign, &ids];
+        parameters.extend(columns.iter().map(|column| &**column));
+        parameters.extend::<[&(dyn ToSql + Sync); 2]>([&policies, &shards]);
+        self.link.put(&parameters)
     }
 }
 

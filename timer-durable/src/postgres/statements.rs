@@ -45,6 +45,22 @@ pub(super) struct Definition {
     text: &'static str,
 }
 
+/// The types of the columns of inserts: shard, id, due, topic, format, payload, period,
+/// max_lateness, key, until, and predecessor. New inserts have the first eight.
+pub(super) static INSERT_TYPES: [Type; 11] = [
+    Type::INT2,
+    Type::UUID_ARRAY,
+    Type::INT8_ARRAY,
+    Type::TEXT_ARRAY,
+    Type::INT2_ARRAY,
+    Type::BYTEA_ARRAY,
+    Type::INT8_ARRAY,
+    Type::INT8_ARRAY,
+    Type::TEXT_ARRAY,
+    Type::INT8_ARRAY,
+    Type::UUID_ARRAY,
+];
+
 /// All parts, in the order of [`Part`].
 ///
 /// No id may occur twice, because a statement sees each row as it was before and changes it once.
@@ -57,16 +73,7 @@ pub(super) static PARTS: [Definition; 13] = [
     Definition {
         part: Part::Created,
         name: "created",
-        types: &[
-            Type::INT2,
-            Type::UUID_ARRAY,
-            Type::INT8_ARRAY,
-            Type::TEXT_ARRAY,
-            Type::INT2_ARRAY,
-            Type::BYTEA_ARRAY,
-            Type::INT8_ARRAY,
-            Type::INT8_ARRAY,
-        ],
+        types: INSERT_TYPES.split_at(8).0,
         text: "
     insert into timer.timeout(id, shard, foreign_xid, due, topic, format, payload, period, max_lateness)
     select i.id, {1}, case when $3 is null then fence.xid end, i.due, i.topic, i.format, i.payload, i.period, i.max_lateness
@@ -76,19 +83,7 @@ pub(super) static PARTS: [Definition; 13] = [
     Definition {
         part: Part::Inserted,
         name: "inserted",
-        types: &[
-            Type::INT2,
-            Type::UUID_ARRAY,
-            Type::INT8_ARRAY,
-            Type::TEXT_ARRAY,
-            Type::INT2_ARRAY,
-            Type::BYTEA_ARRAY,
-            Type::INT8_ARRAY,
-            Type::INT8_ARRAY,
-            Type::TEXT_ARRAY,
-            Type::INT8_ARRAY,
-            Type::UUID_ARRAY,
-        ],
+        types: &INSERT_TYPES,
         text: "
     insert into timer.timeout(id, shard, foreign_xid, due, topic, format, payload, period, max_lateness, key)
     select i.id, {1}, case when $3 is null then fence.xid end, i.due, i.topic, i.format, i.payload, i.period, i.max_lateness, i.key
@@ -322,15 +317,14 @@ pub(super) fn put() -> Sql {
 with fence as materialized (select from timer.node where id = $1 and alive for share)
 select i.n, p.answer, p.other, p.due
 from fence, unnest($3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) with ordinality
-    as i(id, due, topic, key, if_pending, format, payload, period, max_lateness, until, shard, n),
+    as i(id, due, topic, format, payload, period, max_lateness, key, until, if_pending, shard, n),
     lateral timer.put(i.id, i.due, i.topic, i.key, i.if_pending, i.format, i.payload, i.period, i.max_lateness,
                       i.until, i.shard, $2, $1) p
 union all select 0, null, null, null from fence
 order by 1";
-    let mut types =
-        vec![Type::INT8, Type::BOOL, Type::UUID_ARRAY, Type::INT8_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY];
-    types.extend([Type::TEXT_ARRAY, Type::INT2_ARRAY, Type::BYTEA_ARRAY, Type::INT8_ARRAY, Type::INT8_ARRAY]);
-    types.extend([Type::INT8_ARRAY, Type::INT2_ARRAY]);
+    let mut types = vec![Type::INT8, Type::BOOL];
+    types.extend_from_slice(&INSERT_TYPES[1..10]);
+    types.extend([Type::TEXT_ARRAY, Type::INT2_ARRAY]);
     Sql { text: text.to_owned(), types }
 }
 
