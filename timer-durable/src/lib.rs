@@ -26,6 +26,10 @@
 //! thread, the keeper, writes everything that arrives during a commit as the next transaction.
 //! It sleeps until a call arrives or a timeout is due, and does not poll for due timeouts.
 //!
+//! In async code, [`new_timeout_async`](DurableTimer::new_timeout_async) and its family await the
+//! commit. [`topic_async`](DurableTimerBuilder::topic_async) takes an async handler, which runs on
+//! the runtime that was given to [`spawn`](DurableTimerBuilder::spawn) before.
+//!
 //! The [book] states the promises and their limits, and covers exactly once, sizing, upgrades,
 //! clocks, backups and moving from other systems.
 //!
@@ -35,9 +39,9 @@
 //! | `postgres` | `PostgresStore`, a store in a database that many machines share |
 //! | `postgres-tls` | encrypted connections, for URLs with `sslmode=verify-full` |
 //! | `serde` | `Json`, a payload of any type that serde knows |
+//! | `conformance` | the checks in `conformance` for stores of your own |
 //!
 //! No feature is on by default, so a program names its store.
-//! | `conformance` | the checks in `conformance` for stores of your own |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
