@@ -18,7 +18,7 @@ use crate::clock;
 use crate::deadline::{Deadline, IMMEDIATE, Nanos};
 use crate::handle::Timer;
 use crate::resolution::Resolution;
-use crate::wheel::{Item, Key, Location, RawHierarchical, RawWheel, Slab, Slot, Slots, Tracker};
+use crate::wheel::{Bucket, Item, Key, Location, RawHierarchical, RawWheel, Slab, Slot, Tracker};
 use std::cmp::Reverse;
 use std::num::NonZeroU64;
 use std::time::Instant;
@@ -62,7 +62,7 @@ pub(super) struct Items<T> {
     /// vacant slot.
     due: Vec<Slot<Item<Order>>>,
     /// The entries of one step of the wheel. It is empty between calls.
-    step: Slots<Item<Order>>,
+    step: Bucket<Item<Order>>,
     /// The number of insertions into the wheel so far.
     insertions: Order,
     /// The number of items in `due`.
@@ -74,7 +74,7 @@ pub(super) struct Items<T> {
 impl<T> Items<T> {
     pub(super) fn new(timer: &Timer) -> Self {
         let (timer, resolution) = (timer.clone(), timer.engine.context.resolution);
-        let (raw, due, step) = (RawHierarchical::new(Slab::new()), Vec::new(), Slots::default());
+        let (raw, due, step) = (RawHierarchical::new(Slab::new()), Vec::new(), Bucket::default());
         Self { timer, resolution, raw, due, step, insertions: 0, waiting: 0 }
     }
 

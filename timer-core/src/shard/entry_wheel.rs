@@ -9,7 +9,7 @@ use crate::wheel::{self, Base, RawHashed, RawHierarchical, RawWheel};
 pub(crate) type Slot = wheel::Slot<Timeout>;
 
 /// The entries that a step of a wheel takes out.
-pub(crate) type Slots = wheel::Slots<Timeout>;
+pub(crate) type Slots = wheel::Bucket<Timeout>;
 
 /// A wheel of entries.
 #[allow(clippy::large_enum_variant, reason = "the end of the first one shares a cache line with the lock")]

@@ -5,7 +5,7 @@
 //! wheel keeps the arrays here instead, and the owner takes them out before it leaves the lock and
 //! frees them afterwards.
 
-use super::slots::{Chunk, MIN_CAPACITY, Slot, Slots, Table};
+use super::bucket::{Bucket, Chunk, MIN_CAPACITY, Slot, Table};
 use std::mem;
 
 /// The arrays that a wheel has given up. They have no values.
@@ -60,9 +60,9 @@ impl<V> Discarded<V> {
     }
 
     /// Adds all arrays of a bucket.
-    pub(super) fn push_bucket(&mut self, slots: Slots<V>) {
-        self.push_slots(slots.open.slots);
-        self.push_table(slots.others);
+    pub(super) fn push_bucket(&mut self, bucket: Bucket<V>) {
+        self.push_slots(bucket.open.slots);
+        self.push_table(bucket.others);
     }
 }
 

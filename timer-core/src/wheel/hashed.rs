@@ -14,10 +14,9 @@
 //!
 //! This module knows no clocks, keys or locks, and does no work per tick.
 
-use super::bucket::{Bucket, OVERDUE};
+use super::bucket::{Bucket, CHUNK, Entry, OVERDUE};
 use super::location::{Location, Tracker};
 use super::raw::{Base, BucketParts, RawWheel};
-use super::slots::{CHUNK, Entry, Slots};
 use minima::Minima;
 use std::mem;
 
@@ -61,7 +60,7 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
     pub(crate) fn new(ticks_per_wheel: usize, tracker: P) -> Self {
         let ticks_per_wheel = ticks_per_wheel.clamp(1, MAX_TICKS).next_power_of_two();
         let count = ticks_per_wheel.min(MAX_LISTS);
-        let lists = (0..count).map(|_| Bucket::new()).collect();
+        let lists = (0..count).map(|_| Bucket::default()).collect();
         let (minima, is_stale) = (Minima::new(count), vec![false; count].into());
         RawHashed { ticks_per_wheel, lists, minima, is_stale, reading: None, base: Base::new(tracker) }
     }
@@ -78,7 +77,7 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
         }
         let list = match bound {
             // An empty list has the same minimum as one whose values are all at the last tick.
-            u64::MAX => self.lists.iter().position(|list| list.len > 0)?,
+            u64::MAX => self.lists.iter().position(|list| list.values > 0)?,
             _ => self.minima.first(),
         };
         (self.lists[list].earliest, self.is_stale[list]) = (u64::MAX, false);
@@ -86,11 +85,11 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
     }
 
     /// Reads a chunk of a list and returns the cost.
-    fn read(&mut self, reading: Reading, due: &mut Slots<V>) -> usize {
+    fn read(&mut self, reading: Reading, due: &mut Bucket<V>) -> usize {
         let Reading { list, chunk, .. } = reading;
         let Base { tracker, discarded, now, len, .. } = &mut self.base;
         let bucket = &mut self.lists[list];
-        let cost = 1 + bucket.slots.chunk_len(chunk);
+        let cost = 1 + bucket.chunk_len(chunk);
         let needs_upkeep = bucket.extract(
             chunk,
             |deadline| deadline <= *now,
@@ -99,8 +98,8 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
                 *len -= 1;
             },
         );
-        let next = bucket.slots.next_chunk(chunk + 1);
-        self.reading = (next < bucket.slots.chunks()).then_some(Reading { chunk: next, ..reading });
+        let next = bucket.next_chunk(chunk + 1);
+        self.reading = (next < bucket.chunks()).then_some(Reading { chunk: next, ..reading });
         if needs_upkeep {
             // Values that this moves were read already.
             bucket.keep_up(list as u32, (chunk * CHUNK) as u32, u64::MAX, tracker, discarded);
@@ -156,7 +155,7 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
         let reading = self.reading.filter(|reading| reading.list == list);
         let is_unread = reading.is_some_and(|reading| location.position as usize / CHUNK >= reading.chunk);
         let Some((bucket, tracker, discarded)) = self.bucket_mut(id) else { return };
-        let is_empty = bucket.len == 0;
+        let is_empty = bucket.values == 0;
         // Values of a chunk that will be read must not move to one that was read.
         if is_empty || !is_unread {
             bucket.keep_up(id, location.position, removed, tracker, discarded);
@@ -170,7 +169,7 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
         }
     }
 
-    fn take_next(&mut self, now: u64, due: &mut Slots<V>) -> bool {
+    fn take_next(&mut self, now: u64, due: &mut Bucket<V>) -> bool {
         // The clock moves at once, so that each list is read once, however many of its rounds are
         // due.
         self.base.now = self.base.now.max(now);
@@ -184,15 +183,15 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
 
     fn earliest(&self) -> Option<u64> {
         let earliest = self.minima.earliest().min(self.reading.map_or(u64::MAX, |reading| reading.bound));
-        (self.base.len > self.base.overdue.len as usize).then_some(earliest)
+        (self.base.len > self.base.overdue.values as usize).then_some(earliest)
     }
 
     fn drain(&mut self) -> impl Iterator<Item = Entry<V>> {
         (self.reading, self.base.len) = (None, 0);
-        let overdue = mem::replace(&mut self.base.overdue, Bucket::new());
-        let lists = self.lists.iter_mut().map(|list| mem::replace(list, Bucket::new())).collect::<Vec<_>>();
+        let overdue = mem::replace(&mut self.base.overdue, Bucket::default());
+        let lists = self.lists.iter_mut().map(|list| mem::replace(list, Bucket::default())).collect::<Vec<_>>();
         self.minima = Minima::new(lists.len());
-        [overdue].into_iter().chain(lists).flat_map(|list| list.slots.into_iter())
+        [overdue].into_iter().chain(lists).flat_map(|list| list.into_iter())
     }
 
     fn base(&self) -> &Base<V, P> {

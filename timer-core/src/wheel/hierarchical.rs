@@ -18,11 +18,10 @@
 //!
 //! This module knows no clocks, keys or locks, and does no work per tick.
 
-use super::bucket::{Bucket, OVERDUE};
+use super::bucket::{Bucket, Entry, OVERDUE};
 use super::discarded::Discarded;
 use super::location::{Location, Tracker};
 use super::raw::{Base, BucketParts, RawWheel};
-use super::slots::{Entry, Slots};
 use cascade::{Cascades, levels};
 use std::cell::Cell;
 
@@ -61,7 +60,7 @@ impl<V> Level<V> {
     #[cold]
     #[inline(never)]
     fn new() -> Box<Self> {
-        let buckets = std::array::from_fn(|_| Bucket::new());
+        let buckets = std::array::from_fn(|_| Bucket::default());
         Box::new(Level { occupied: 0, buckets, scanned: 0, emptied: 0 })
     }
 }
@@ -155,7 +154,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         let first = buckets.take_while(|bucket| bucket.earliest <= last.get());
         let cascading = levels(self.cascades.all()).filter_map(|at| self.current_bucket(at));
         for (tick, value) in
-            [&self.base.overdue].into_iter().chain(cascading).chain(first).flat_map(|bucket| bucket.slots.iter())
+            [&self.base.overdue].into_iter().chain(cascading).chain(first).flat_map(|bucket| bucket.iter())
         {
             if tick <= last.get() {
                 last.set(visit(value));
@@ -228,12 +227,12 @@ impl<V, P: Tracker<V>> RawWheel for RawHierarchical<V, P> {
         }
         let Some((bucket, tracker, discarded)) = self.bucket_mut(id) else { return };
         bucket.keep_up(id, location.position, removed, tracker, discarded);
-        if bucket.slots.is_empty() {
+        if bucket.is_empty() {
             self.unmark(id as usize / BUCKETS, id as usize % BUCKETS);
         }
     }
 
-    fn take_next(&mut self, now: u64, due: &mut Slots<V>) -> bool {
+    fn take_next(&mut self, now: u64, due: &mut Bucket<V>) -> bool {
         let to = self.base.now.max(now);
         if self.cascades.all() != 0 && self.step_cascade(to, due) {
             return true;
@@ -266,9 +265,9 @@ impl<V, P: Tracker<V>> RawWheel for RawHierarchical<V, P> {
 
     fn drain(&mut self) -> impl Iterator<Item = Entry<V>> {
         (self.base.len, self.occupied, self.cascades) = (0, 0, Cascades::default());
-        let overdue = std::mem::replace(&mut self.base.overdue, Bucket::new());
+        let overdue = std::mem::replace(&mut self.base.overdue, Bucket::default());
         let levels = std::mem::take(&mut self.levels).into_iter().flatten();
-        [overdue].into_iter().chain(levels.flat_map(|level| level.buckets)).flat_map(|bucket| bucket.slots.into_iter())
+        [overdue].into_iter().chain(levels.flat_map(|level| level.buckets)).flat_map(|bucket| bucket.into_iter())
     }
 
     fn base(&self) -> &Base<V, P> {

@@ -6,11 +6,11 @@
 //! receiver panics.
 
 use super::TimingWheel;
+use super::bucket::Bucket;
 use super::hashed::RawHashed;
 use super::hierarchical::RawHierarchical;
 use super::raw::RawWheel;
 use super::slab::{Item, Key, Slab};
-use super::slots::Slots;
 use std::fmt;
 
 /// A timing wheel that is one ring of lists. A deadline belongs to the list of its low bits,
@@ -141,7 +141,7 @@ fn remove<T, R: RawWheel<Value = Item<T>, Tracker = Slab>>(raw: &mut R, key: Key
 }
 
 fn advance<T, R: RawWheel<Value = Item<T>, Tracker = Slab>>(raw: &mut R, now: u64, mut expired: impl FnMut(T)) {
-    let mut due = Slots::default();
+    let mut due = Bucket::default();
     raw.base_mut().take_overdue(&mut due);
     HandOut { raw, due: &mut due }.hand_out(&mut expired);
     while raw.take_next(now, &mut due) {
@@ -156,7 +156,7 @@ fn advance<T, R: RawWheel<Value = Item<T>, Tracker = Slab>>(raw: &mut R, now: u6
 /// Values on their way to the receiver. If the receiver panics, the others go back into the wheel.
 struct HandOut<'a, T, R: RawWheel<Value = Item<T>, Tracker = Slab>> {
     raw: &'a mut R,
-    due: &'a mut Slots<Item<T>>,
+    due: &'a mut Bucket<Item<T>>,
 }
 
 impl<T, R: RawWheel<Value = Item<T>, Tracker = Slab>> HandOut<'_, T, R> {

@@ -48,8 +48,8 @@ mod keyed;
 mod location;
 mod raw;
 mod slab;
-mod slots;
 
+pub(crate) use bucket::{Bucket, Slot};
 pub(crate) use hashed::RawHashed;
 pub(crate) use hierarchical::RawHierarchical;
 pub use keyed::{HashedWheel, HierarchicalWheel};
@@ -57,7 +57,6 @@ pub(crate) use location::{Location, Tracker};
 pub(crate) use raw::{Base, RawWheel};
 pub use slab::Key;
 pub(crate) use slab::{Item, Slab};
-pub(crate) use slots::{Slot, Slots};
 
 /// Seals [`TimingWheel`].
 mod sealed {

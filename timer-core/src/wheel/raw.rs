@@ -13,10 +13,9 @@
 //! Values expire in steps, so that an owner who works under a lock holds it for a short time. A
 //! step does a bounded amount of work, in [`Base::take_overdue`] and [`RawWheel::take_next`].
 
-use super::bucket::{Bucket, OVERDUE};
+use super::bucket::{Bucket, Entry, OVERDUE};
 use super::discarded::Discarded;
 use super::location::{Location, Tracker};
-use super::slots::{Entry, Slots};
 use std::mem;
 
 /// The parts that both wheels have. The fields that insertions and removals write come last.
@@ -34,17 +33,17 @@ pub(crate) struct Base<V, P> {
 
 impl<V, P: Tracker<V>> Base<V, P> {
     pub(super) fn new(tracker: P) -> Self {
-        Base { tracker, overdue: Bucket::new(), discarded: Discarded::new(), now: 0, len: 0 }
+        Base { tracker, overdue: Bucket::default(), discarded: Discarded::new(), now: 0, len: 0 }
     }
 
     /// Returns `true` if values that were due when they were inserted have not been taken.
     #[inline]
     pub(crate) fn has_overdue(&self) -> bool {
-        !self.overdue.slots.is_empty()
+        !self.overdue.is_empty()
     }
 
     /// Takes out the values that were due when they were inserted. `due` must be empty.
-    pub(crate) fn take_overdue(&mut self, due: &mut Slots<V>) {
+    pub(crate) fn take_overdue(&mut self, due: &mut Bucket<V>) {
         self.len -= self.overdue.take(due, &mut self.discarded);
     }
 
@@ -122,14 +121,14 @@ pub(crate) trait RawWheel {
     /// left the wheel, returns `None` or another value.
     #[inline]
     fn get(&self, location: Location) -> Option<(u64, &Self::Value)> {
-        self.bucket(location.bucket)?.slots.value(location.position)
+        self.bucket(location.bucket)?.value(location.position)
     }
 
     /// Takes a step towards `now`, which moves the clock and takes out some of the values that are
     /// due, perhaps none. Returns `false` once nothing else is due by `now`. The clock is never
     /// moved back. `due` must be empty. A value that is inserted between two steps and is due by
     /// the clock is overdue.
-    fn take_next(&mut self, now: u64, due: &mut Slots<Self::Value>) -> bool;
+    fn take_next(&mut self, now: u64, due: &mut Bucket<Self::Value>) -> bool;
 
     /// Returns the number of values that cascaded to a finer level since the last call.
     fn take_cascaded(&mut self) -> u64 {

@@ -10,8 +10,8 @@
 //! The memory of a large table is given back when the last value leaves. The table keeps one number
 //! for [`ROWS_PER_FLOOR`] rows then, the highest of their generations.
 
+use super::bucket::MIN_CAPACITY;
 use super::location::{Location, Tracker};
-use super::slots::MIN_CAPACITY;
 use std::num::NonZeroU32;
 
 /// The number of rows that share one floor. A table of at most this many rows is kept when it

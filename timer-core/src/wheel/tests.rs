@@ -1,7 +1,7 @@
 //! Tests of both raw wheels, among them random operations after each of which the invariants hold.
 
-use super::slots::MIN_CAPACITY;
-use super::{Location, RawHashed, RawHierarchical, RawWheel, Slots, Tracker};
+use super::bucket::MIN_CAPACITY;
+use super::{Bucket, Location, RawHashed, RawHierarchical, RawWheel, Tracker};
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ pub(super) fn advance<W: Check>(wheel: &mut W, now: u64) -> Vec<u32> {
 
 /// Moves the clock and takes out all due values. Calls `step` after each step.
 fn take_all_due<W: Check>(wheel: &mut W, now: u64, step: impl Fn(&W)) -> Vec<u32> {
-    let (mut due, mut taken) = (Vec::new(), Slots::default());
+    let (mut due, mut taken) = (Vec::new(), Bucket::default());
     wheel.base_mut().take_overdue(&mut taken);
     loop {
         let mut some = Vec::new();
@@ -64,7 +64,7 @@ fn take_all_due<W: Check>(wheel: &mut W, now: u64, step: impl Fn(&W)) -> Vec<u32
 }
 
 /// Moves the values of a step to the end of `due`.
-fn keep(taken: &mut Slots<u32>, due: &mut Vec<(u64, u32)>) {
+fn keep(taken: &mut Bucket<u32>, due: &mut Vec<(u64, u32)>) {
     taken.drain(|chunk| due.extend(chunk.iter_mut().filter_map(|slot| Some((slot.0, slot.1.take()?)))));
 }
 
@@ -154,7 +154,7 @@ fn run<W: Check>(mut wheel: W, uptime: u64, ops: &[Op]) {
             }
             Op::AdvanceHalf(by, steps, kept) => {
                 let (from, to) = (wheel.base().now, wheel.base().now.saturating_add(by));
-                let (mut due, mut taken) = (Vec::new(), Slots::default());
+                let (mut due, mut taken) = (Vec::new(), Bucket::default());
                 for _ in 0..steps {
                     let more = wheel.take_next(to, &mut taken);
                     assert!(more || taken.is_empty());

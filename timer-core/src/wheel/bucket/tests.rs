@@ -1,18 +1,37 @@
-//! The bucket of the hierarchical wheel.
+//! The bucket of a wheel.
 
-use super::super::slots::{CHUNK, MAX_REPLACEMENT, MIN_CAPACITY, Slot};
 use super::super::tests::Tracked;
+use super::upkeep::MAX_REREAD;
 use super::*;
 
 impl<V> Bucket<V> {
-    /// Returns the positions, deadlines and values of all slots that are not vacant.
-    pub(in crate::wheel) fn entries(&self) -> impl Iterator<Item = (u32, u64, &V)> + Clone {
-        let at = |position| Some((position as u32, self.slots.get(position)?));
-        (0..self.slots.len()).filter_map(at).filter_map(|(position, slot)| Some((position, slot.0, slot.1.as_ref()?)))
+    /// Asserts the invariants of the table, and that each vacant slot is in the list of its chunk.
+    pub(in crate::wheel) fn check_chunks(&self) {
+        self.others.iter().for_each(|others| others.check(self.open_number()));
+        for chunk in self.iter_chunks() {
+            let (mut vacancies, mut vacant) = (0, chunk.vacant);
+            while let Some(slot) = chunk.slots.get(vacant as usize) {
+                assert!(slot.1.is_none() && vacancies < CHUNK, "the list leads to a value, or in a circle");
+                vacancies += 1;
+                vacant = slot.0 as u32;
+            }
+            let all = chunk.slots.len() - chunk.len as usize;
+            assert!(vacant == END && [0, all].contains(&vacancies), "the list has all vacant slots, or none");
+        }
+    }
+
+    pub(in crate::wheel) fn values(&self) -> usize {
+        self.iter_chunks().map(|chunk| chunk.len as usize).sum()
     }
 
     pub(in crate::wheel) fn capacity(&self) -> usize {
-        self.slots.capacity()
+        self.iter_chunks().map(|chunk| chunk.slots.capacity()).sum()
+    }
+
+    /// Returns the positions, deadlines and values of all slots that are not vacant.
+    pub(in crate::wheel) fn entries(&self) -> impl Iterator<Item = (u32, u64, &V)> + Clone {
+        let at = |position| Some((position as u32, self.get(position)?));
+        (0..self.len()).filter_map(at).filter_map(|(position, slot)| Some((position, slot.0, slot.1.as_ref()?)))
     }
 
     /// Removes the value at `position` and keeps up the bucket. Also returns the memory that has no
@@ -28,18 +47,13 @@ impl<V> Bucket<V> {
 
     /// Asserts the invariants of a bucket.
     pub(in crate::wheel) fn check(&self) {
-        self.slots.check();
+        self.check_chunks();
         match self.entries().map(|(_, deadline, _)| deadline).min() {
             Some(min) => assert!(self.earliest <= min),
-            None => assert!(self.earliest == u64::MAX && self.slots.is_empty()),
+            None => assert!(self.earliest == u64::MAX && self.is_empty()),
         }
-        assert_eq!((self.slots.values(), self.len as usize), (self.entries().count(), self.slots.values()));
-        assert!(
-            self.capacity() <= 4 * self.slots.values() + 2 * CHUNK,
-            "{} for {}",
-            self.capacity(),
-            self.slots.values()
-        );
+        assert_eq!((self.values(), self.values as usize), (self.entries().count(), self.values()));
+        assert!(self.capacity() <= 4 * self.values() + 2 * CHUNK, "{} for {}", self.capacity(), self.values());
     }
 }
 
@@ -50,7 +64,7 @@ fn push(bucket: &mut Bucket<u32>, deadline: u64, value: u32, tracker: &mut impl 
 }
 
 fn filled(deadlines: impl IntoIterator<Item = u64>) -> (Bucket<u32>, Tracked) {
-    let (mut bucket, mut tracker) = (Bucket::new(), Tracked::default());
+    let (mut bucket, mut tracker) = (Bucket::default(), Tracked::default());
     for (value, deadline) in (0..).zip(deadlines) {
         push(&mut bucket, deadline, value, &mut tracker);
         bucket.check();
@@ -70,7 +84,7 @@ fn a_removal_moves_no_other_value() {
     assert_eq!(remove(&mut bucket, 0, &mut tracker), Some(0));
     assert_eq!(remove(&mut bucket, 2, &mut tracker), Some(2));
     assert_eq!((tracker.location(1), tracker.location(3)), (Location::new(3, 1), Location::new(3, 3)));
-    assert_eq!((bucket.slots.values(), bucket.slots.value(2)), (2, None));
+    assert_eq!((bucket.values(), bucket.value(2)), (2, None));
     for (value, position) in [(4, 2), (5, 0), (6, 4)] {
         push(&mut bucket, 50, value, &mut tracker);
         bucket.check();
@@ -114,8 +128,8 @@ fn the_earliest_is_exact_in_a_short_bucket() {
     let (mut bucket, mut tracker) = filled(100..100 + MAX_REREAD as u64 + 3);
     remove(&mut bucket, 0, &mut tracker);
     assert_eq!(bucket.earliest, 100, "not read again");
-    while bucket.slots.values() > MAX_REREAD {
-        let last = bucket.slots.values() as u32;
+    while bucket.values() > MAX_REREAD {
+        let last = bucket.values() as u32;
         remove(&mut bucket, last, &mut tracker);
     }
     assert_eq!(bucket.earliest, 101);
@@ -125,10 +139,10 @@ fn the_earliest_is_exact_in_a_short_bucket() {
 #[test]
 fn the_last_tick_is_an_ordinary_deadline() {
     let (mut bucket, mut tracker) = filled([u64::MAX]);
-    assert_eq!((bucket.slots.is_empty(), bucket.earliest), (false, u64::MAX));
-    assert_eq!(bucket.slots.value(0), Some((u64::MAX, &0)));
+    assert_eq!((bucket.is_empty(), bucket.earliest), (false, u64::MAX));
+    assert_eq!(bucket.value(0), Some((u64::MAX, &0)));
     assert_eq!(remove(&mut bucket, 0, &mut tracker), Some(0));
-    assert!(bucket.slots.is_empty());
+    assert!(bucket.is_empty());
 }
 
 #[test]
@@ -160,7 +174,7 @@ impl Tracker<u32> for Counting {
 
 #[test]
 fn a_removal_moves_few_values_of_a_long_bucket() {
-    let (mut bucket, mut tracker) = (Bucket::new(), Counting::default());
+    let (mut bucket, mut tracker) = (Bucket::default(), Counting::default());
     let mut random = fastrand::Rng::with_seed(4);
     let mut values: Vec<u32> = (0..100 * CHUNK as u32).collect();
     for value in &values {
@@ -169,7 +183,7 @@ fn a_removal_moves_few_values_of_a_long_bucket() {
     assert_eq!((tracker.moved, bucket.capacity()), (values.len(), values.len()), "no insertion moves others");
     tracker.moved = 0;
     random.shuffle(&mut values);
-    let table_room = |bucket: &Bucket<u32>| bucket.slots.others.as_ref().map_or(0, |others| others.capacity());
+    let table_room = |bucket: &Bucket<u32>| bucket.others.as_ref().map_or(0, |others| others.capacity());
     let (mut most, mut discarded) = (0, 0);
     for value in &values {
         let table = table_room(&bucket);
@@ -195,13 +209,13 @@ fn a_removal_allocates_only_a_small_array() {
         let bytes = bucket.capacity() * size_of::<Slot<u32>>();
         assert!(bucket.capacity() == before || bytes <= MAX_REPLACEMENT, "{value}: {bytes}");
     }
-    assert!(bucket.slots.is_empty());
+    assert!(bucket.is_empty());
 }
 
 #[test]
 fn a_queue_of_many_values_moves_none() {
     let standing = 4 * CHUNK as u32;
-    let (mut bucket, mut tracker) = (Bucket::new(), Counting::default());
+    let (mut bucket, mut tracker) = (Bucket::default(), Counting::default());
     for value in 0..100 * CHUNK as u32 {
         push(&mut bucket, 7, value, &mut tracker);
         if let Some(oldest) = value.checked_sub(standing) {
@@ -211,7 +225,7 @@ fn a_queue_of_many_values_moves_none() {
     }
     assert_eq!(tracker.moved, 100 * CHUNK, "each value was placed once");
     assert!(bucket.capacity() <= 6 * CHUNK);
-    assert!(bucket.slots.len() <= 8 * CHUNK, "{} positions", bucket.slots.len());
+    assert!(bucket.len() <= 8 * CHUNK, "{} positions", bucket.len());
 }
 
 #[test]
@@ -232,7 +246,7 @@ fn a_growing_bucket_gives_up_its_former_arrays() {
 #[test]
 fn a_removal_gives_up_few_pieces_of_the_table() {
     const VALUES: u32 = 20 * 64 * CHUNK as u32;
-    let (mut bucket, mut tracker) = (Bucket::new(), Tracked::default());
+    let (mut bucket, mut tracker) = (Bucket::default(), Tracked::default());
     (0..VALUES).for_each(|value| drop(push(&mut bucket, 1, value, &mut tracker)));
     let mut most = 0;
     for value in (0..CHUNK as u32 - 3).chain(2 * CHUNK as u32..VALUES) {
@@ -246,11 +260,11 @@ fn a_removal_gives_up_few_pieces_of_the_table() {
 #[test]
 fn growing_moves_no_full_chunk() {
     let (mut bucket, mut tracker) = filled(0..CHUNK as u64);
-    let first: *const u32 = bucket.slots.value(0).unwrap().1;
+    let first: *const u32 = bucket.value(0).unwrap().1;
     for value in CHUNK as u32..20 * CHUNK as u32 {
         push(&mut bucket, 1, value, &mut tracker);
     }
-    assert!(std::ptr::eq(first, bucket.slots.value(0).unwrap().1));
+    assert!(std::ptr::eq(first, bucket.value(0).unwrap().1));
     assert_eq!(bucket.capacity(), 20 * CHUNK);
 }
 
@@ -260,15 +274,15 @@ fn a_bucket_that_is_used_again_and_again_has_few_positions() {
     let (mut bucket, mut tracker) = filled([]);
     let mut values = 0..;
     for _ in 0..50 {
-        while bucket.slots.values() < CHUNK + STANDING as usize {
+        while bucket.values() < CHUNK + STANDING as usize {
             let value = values.next().unwrap();
             push(&mut bucket, 1, value, &mut tracker);
         }
-        while bucket.slots.values() > STANDING as usize {
+        while bucket.values() > STANDING as usize {
             let oldest = bucket.entries().map(|(_, _, value)| *value).min().unwrap();
             let position = tracker.location(oldest).position;
             assert_eq!(remove(&mut bucket, position, &mut tracker), Some(oldest));
         }
     }
-    assert!(bucket.slots.len() <= 3 * CHUNK, "{} positions", bucket.slots.len());
+    assert!(bucket.len() <= 3 * CHUNK, "{} positions", bucket.len());
 }

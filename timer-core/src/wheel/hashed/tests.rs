@@ -7,7 +7,7 @@ impl Check for RawHashed<u32, Tracked> {
     fn check(&self) {
         let (minima, mut values) = (self.minima.check(), 0);
         for (number, list) in self.lists.iter().enumerate() {
-            list.slots.check();
+            list.check_chunks();
             let mut earliest = u64::MAX;
             for (position, deadline, value) in list.entries() {
                 assert_eq!(self.base.tracker.location(*value), Location::new(number as u32, position));
@@ -17,7 +17,7 @@ impl Check for RawHashed<u32, Tracked> {
             let is_read = self.reading.is_some_and(|reading| reading.list == number);
             assert_eq!(minima[number], list.earliest);
             assert!(is_read || list.earliest <= earliest, "the bound of list {number}");
-            assert!(is_read || list.slots.is_empty() == (list.slots.values() == 0));
+            assert!(is_read || list.is_empty() == (list.values() == 0));
         }
         self.base.overdue.check();
         for (position, deadline, value) in self.base.overdue.entries() {
@@ -45,7 +45,7 @@ fn remove(wheel: &mut RawHashed<u32, Tracked>, value: u32) {
 
 /// Takes a step and returns the values.
 fn step(wheel: &mut RawHashed<u32, Tracked>, now: u64) -> Vec<u32> {
-    let mut due = Slots::default();
+    let mut due = Bucket::default();
     wheel.take_next(now, &mut due);
     let values: Vec<u32> = due.into_iter().map(|(_, value)| value).collect();
     values.iter().for_each(|value| wheel.base.tracker.forget(*value));
@@ -172,7 +172,7 @@ fn a_list_that_is_filled_again_and_again_has_few_positions() {
             wheel.insert(tick, value);
         }
         assert_eq!(advance(&mut wheel, tick).len(), CHUNK + 4);
-        let positions = wheel.lists[0].slots.len();
+        let positions = wheel.lists[0].len();
         assert!(positions <= 3 * CHUNK, "{positions} positions after {tick} ticks");
     }
 }

@@ -18,10 +18,9 @@
 //! A removal that leaves few values in a chunk empties it too.
 
 use super::{BITS, BUCKETS, LEVELS, RawHierarchical, id, insert_into, span};
-use crate::wheel::bucket::Bucket;
+use crate::wheel::bucket::{Bucket, CHUNK};
 use crate::wheel::location::Tracker;
 use crate::wheel::raw::{Base, RawWheel};
-use crate::wheel::slots::{CHUNK, Slots};
 
 /// The levels whose current bucket has values, one bit each.
 #[derive(Default)]
@@ -70,11 +69,11 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     }
 
     /// Begins the cascade of a bucket in whose span `now` is and which is not marked as occupied.
-    pub(super) fn begin_cascade(&mut self, at: usize, due: &mut Slots<V>) {
+    pub(super) fn begin_cascade(&mut self, at: usize, due: &mut Bucket<V>) {
         let index = self.current(at);
         let Some(level) = &mut self.levels[at] else { return };
         level.emptied = 0;
-        if !level.buckets[index].slots.is_short() {
+        if !level.buckets[index].is_short() {
             return self.scan_again(at);
         }
         self.cascades.set(at, false, true);
@@ -95,7 +94,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// nothing that is due by then.
     #[cold]
     #[inline(never)]
-    pub(super) fn step_cascade(&mut self, to: u64, due: &mut Slots<V>) -> bool {
+    pub(super) fn step_cascade(&mut self, to: u64, due: &mut Bucket<V>) -> bool {
         if let Some(at) = levels(self.cascades.scanning).next() {
             self.scan_chunk(at, due);
             return true;
@@ -120,45 +119,45 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     }
 
     /// Performs step 1 of a cascade for the next chunk.
-    fn scan_chunk(&mut self, at: usize, due: &mut Slots<V>) {
+    fn scan_chunk(&mut self, at: usize, due: &mut Bucket<V>) {
         let (now, index, finer) = (self.base.now, self.current(at), (at as u32 - 1) * BITS);
         let Some(level) = &mut self.levels[at] else { return };
-        let slots = &level.buckets[index].slots;
-        let number = slots.next_chunk(level.scanned);
+        let bucket = &level.buckets[index];
+        let number = bucket.next_chunk(level.scanned);
         level.scanned = number + 1;
-        if level.scanned >= slots.chunks() {
+        if level.scanned >= bucket.chunks() {
             self.cascades.set(at, false, true);
         }
         self.move_chosen(at, number, due, |deadline| deadline <= now || (deadline ^ now) >> finer == 0);
     }
 
     /// Performs step 2 of a cascade.
-    fn empty_next_chunk(&mut self, at: usize, due: &mut Slots<V>) {
+    fn empty_next_chunk(&mut self, at: usize, due: &mut Bucket<V>) {
         let index = self.current(at);
         let Some(level) = &mut self.levels[at] else { return };
-        let number = level.buckets[index].slots.next_chunk(level.emptied);
+        let number = level.buckets[index].next_chunk(level.emptied);
         level.emptied = number + 1;
         self.empty_chunk(at, number, due);
     }
 
     /// Moves all values of a chunk, and gives up its memory.
-    fn empty_chunk(&mut self, at: usize, number: usize, due: &mut Slots<V>) {
+    fn empty_chunk(&mut self, at: usize, number: usize, due: &mut Bucket<V>) {
         self.move_chosen(at, number, due, |_| true);
         let (index, is_empty) = (self.current(at), self.cascades.all() >> at & 1 == 0);
         let Some(level) = self.levels[at].as_mut().filter(|_| !is_empty) else { return };
-        let slots = level.buckets[index].slots.take_chunk(number, &mut self.base.discarded);
+        let slots = level.buckets[index].take_chunk(number, &mut self.base.discarded);
         self.base.discarded.push_slots(slots);
     }
 
     /// Moves the values of a chunk whose deadlines are `chosen` to finer levels, or to `due`.
-    fn move_chosen(&mut self, at: usize, number: usize, due: &mut Slots<V>, chosen: impl Fn(u64) -> bool) {
+    fn move_chosen(&mut self, at: usize, number: usize, due: &mut Bucket<V>, chosen: impl Fn(u64) -> bool) {
         let index = self.current(at);
         let (finer, coarser) = self.levels.split_at_mut(at);
         let Some(Some(level)) = coarser.first_mut() else { return };
         let bucket = &mut level.buckets[index];
         let Base { tracker, discarded, now, .. } = &mut self.base;
         let (now, mut occupied, mut moved, mut expired) = (*now, self.occupied, 0, 0);
-        let chunk = bucket.slots.chunk_mut(number * CHUNK).map(|(chunk, _)| &chunk.slots);
+        let chunk = bucket.chunk_mut(number * CHUNK).map(|(chunk, _)| &chunk.slots);
         for (deadline, value) in chunk.into_iter().flatten() {
             if let Some(value) = value.as_ref().filter(|_| chosen(*deadline)) {
                 tracker.prefetch(value);
@@ -173,8 +172,8 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
                 expired += 1;
             }
         });
-        if bucket.len == 0 {
-            bucket.empty(discarded);
+        if bucket.values == 0 {
+            bucket.give_up(discarded);
             self.cascades.set(at, false, false);
         }
         self.occupied = occupied;
@@ -186,7 +185,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// Empties a sparse chunk of a cascade after a removal. Values that are due become overdue.
     #[cold]
     pub(super) fn keep_up_cascade(&mut self, at: usize, position: u32) {
-        let mut due = Slots::default();
+        let mut due = Bucket::default();
         self.empty_chunk(at, position as usize / CHUNK, &mut due);
         due.drain(|slots| {
             for slot in slots {

@@ -1,6 +1,6 @@
 //! The hierarchical wheel below its keys.
 
-use super::super::slots::CHUNK;
+use super::super::bucket::CHUNK;
 use super::super::tests::{Check, Tracked, advance};
 use super::*;
 
@@ -15,10 +15,10 @@ impl Check for RawHierarchical<u32, Tracked> {
             for (index, bucket) in level.buckets.iter().enumerate() {
                 let is_cascading = self.cascade_of(id(at, index)).is_some();
                 let is_marked = occupied >> index & 1 == 1;
-                assert_eq!(is_marked, !bucket.slots.is_empty() && !is_cascading, "the mark of {at}/{index}");
+                assert_eq!(is_marked, !bucket.is_empty() && !is_cascading, "the mark of {at}/{index}");
                 if is_cascading {
-                    bucket.slots.check();
-                    assert!(bucket.slots.values() > 0);
+                    bucket.check_chunks();
+                    assert!(bucket.values() > 0);
                     cascading |= 1 << at;
                 } else {
                     bucket.check();
@@ -52,7 +52,7 @@ impl Check for RawHierarchical<u32, Tracked> {
 
 fn at(now: u64) -> RawHierarchical<u32, Tracked> {
     let mut wheel = RawHierarchical::new(Tracked::default());
-    assert!(!wheel.take_next(now, &mut Slots::default()));
+    assert!(!wheel.take_next(now, &mut Bucket::default()));
     wheel
 }
 
@@ -164,7 +164,7 @@ fn crowd(many: u32) -> (RawHierarchical<u32, Tracked>, Vec<u64>) {
 #[test]
 fn a_step_of_a_cascade_is_short_and_leaves_most_values() {
     let (mut wheel, deadlines) = crowd(5000);
-    let (mut out, mut due, mut moved) = (Slots::default(), 0, 0);
+    let (mut out, mut due, mut moved) = (Bucket::default(), 0, 0);
     for now in 4096..8192 {
         let (mut more, before) = (true, moved);
         while more {
@@ -187,7 +187,7 @@ fn a_step_of_a_cascade_is_short_and_leaves_most_values() {
 #[test]
 fn a_value_that_a_cascade_has_not_read_is_not_forgotten() {
     let (mut wheel, deadlines) = crowd(100);
-    assert!(wheel.take_next(4096, &mut Slots::default()) && wheel.cascades.all() != 0);
+    assert!(wheel.take_next(4096, &mut Bucket::default()) && wheel.cascades.all() != 0);
     for value in 0..99 {
         let location = wheel.base.tracker.location(value);
         if wheel.remove(location, |at| *at == value).is_some() {
@@ -206,7 +206,7 @@ fn values_that_are_removed_during_a_cascade_leave_no_bound() {
     // Few values, whose removal causes no upkeep, and many.
     for (steps, many) in (0..20).flat_map(|steps| [(steps, 7), (steps, 100)]) {
         let (mut wheel, _) = crowd(many);
-        let mut out = Slots::default();
+        let mut out = Bucket::default();
         for _ in 0..steps {
             wheel.take_next(4096, &mut out);
             out.drain(|_| ());

@@ -1,0 +1,78 @@
+//! Upkeep of a bucket after removals.
+//!
+//! A removal that leaves few values in its chunk restores the bounds on the memory. A sparse chunk
+//! becomes the open one, which insertions fill. If the open one is sparse as well, the values move
+//! there. If the bucket has no other chunk, the sparse one is replaced by a shorter one, which
+//! takes less than 1 KiB. So the capacity stays within four times the number of values plus a
+//! chunk, and one removal moves less than a quarter of a chunk.
+
+use super::{Bucket, CHUNK, MAX_REPLACEMENT, MIN_CAPACITY, MIN_UPKEEP, Slot};
+use crate::wheel::discarded::Discarded;
+use crate::wheel::location::{Location, Tracker};
+use std::mem;
+
+/// A removal that leaves at most this many values in a bucket leaves its earliest deadline exact.
+/// Only a bucket of one chunk has so few, because a chunk that is not open has more.
+pub(super) const MAX_REREAD: usize = MIN_UPKEEP;
+const _: () = assert!(cfg!(test) || CHUNK / 4 > MAX_REREAD);
+
+impl<V> Bucket<V> {
+    /// Restores the bounds on the memory and on the earliest deadline after a value at `position`
+    /// with the deadline `removed` has left.
+    pub(in crate::wheel) fn keep_up(
+        &mut self,
+        id: u32,
+        position: u32,
+        removed: u64,
+        tracker: &mut impl Tracker<V>,
+        discarded: &mut Discarded<V>,
+    ) {
+        let values = self.values as usize;
+        if values == 0 {
+            return self.give_up(discarded);
+        }
+        let moved = |value: &V, position| tracker.moved(value, Location::new(id, position));
+        self.compact(position as usize, moved, discarded);
+        if values == MAX_REREAD || (values < MAX_REREAD && removed == self.earliest) {
+            self.earliest = self.iter().fold(u64::MAX, |min, (deadline, _)| min.min(deadline));
+        }
+    }
+
+    /// Restores the bound on the memory after a removal at `position`. Calls `moved` with each
+    /// value that has a new position.
+    fn compact(&mut self, position: usize, mut moved: impl FnMut(&V, u32), discarded: &mut Discarded<V>) {
+        let sparse = self.chunk_mut(position).filter(|(chunk, _)| chunk.is_sparse());
+        let Some(len) = sparse.map(|(chunk, _)| chunk.len as usize) else { return };
+        let (number, open) = (position / CHUNK, self.open_number());
+        let mut slots = if number == open && self.is_short() {
+            self.shorten(len)
+        } else if number != open && len > 0 && !self.open.is_sparse() {
+            return self.open_chunk(number, discarded);
+        } else {
+            if number == open {
+                let last = self.others.as_ref().and_then(|others| others.last_number());
+                let Some(last) = last else { return self.trim(discarded) };
+                self.open_chunk(last, discarded);
+            }
+            self.take_chunk(number, discarded)
+        };
+        for (deadline, value) in slots.drain(..) {
+            if let Some(value) = value {
+                self.place((deadline, value), discarded, &mut moved);
+            }
+        }
+        discarded.push_slots(slots);
+    }
+
+    /// Exchanges the only chunk, which has `len` values, for a shorter one without values, unless
+    /// it is small. Returns the slots of the former one.
+    fn shorten(&mut self, len: usize) -> Vec<Slot<V>> {
+        if self.open.slots.capacity() <= MIN_CAPACITY || 2 * len * size_of::<Slot<V>>() > MAX_REPLACEMENT {
+            return Vec::new();
+        }
+        let slots = mem::take(&mut self.open).slots;
+        self.open.slots.reserve_exact(2 * len);
+        self.open.set_upkeep();
+        slots
+    }
+}
