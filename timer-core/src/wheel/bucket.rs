@@ -96,6 +96,12 @@ impl<V> Bucket<V> {
         self.others.is_none()
     }
 
+    /// Returns `true` if there is only one chunk, and all its values are due by `now`. May return
+    /// `false` if some slots are vacant.
+    pub(super) fn is_due(&self, now: u64) -> bool {
+        self.is_short() && self.open.slots.iter().all(|(deadline, _)| *deadline <= now)
+    }
+
     /// Returns the number of the last chunk plus one.
     pub(super) fn chunks(&self) -> usize {
         self.others.as_ref().map_or(0, |others| others.len()).max(self.open_number() + 1)

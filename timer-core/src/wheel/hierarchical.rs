@@ -246,10 +246,12 @@ impl<V, P: Tracker<V>> RawWheel for RawHierarchical<V, P> {
         // bucket is overdue, or belongs into a finer one.
         self.base.now = end.min(to);
         self.unmark(at, index);
-        if end > to {
+        // The values of a coarse bucket often have one deadline, at which the owner calls this.
+        let bucket = self.levels[at].as_mut().map(|level| &mut level.buckets[index]);
+        if let Some(bucket) = bucket.filter(|bucket| end <= to || bucket.is_due(to)) {
+            self.base.len -= bucket.take(due, &mut self.base.discarded);
+        } else {
             self.begin_cascade(at, due);
-        } else if let Some(level) = &mut self.levels[at] {
-            self.base.len -= level.buckets[index].take(due, &mut self.base.discarded);
         }
         true
     }
