@@ -1,14 +1,14 @@
-//! Counters without read-modify-writes, counters for any thread, and the bound on pending timeouts.
+//! Counters, and the bound on pending timeouts.
 
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
-/// A count with one writer at a time, the holder of a lock or the turn's thread. The writer makes
-/// no read-modify-write.
+/// A count, which either has one writer at a time, the holder of a lock or the turn's thread, or is
+/// written by any thread.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds `n`. Called by the only writer.
+    /// Adds `n` without a read-modify-write. Called by the only writer.
     #[inline]
     pub(crate) fn add(&self, n: u64) {
         // ORDERING: Relaxed load, because only the writer writes, and a writer passes its right on
@@ -16,6 +16,12 @@ impl Counter {
         // that counts an end has seen the start.
         let before = self.0.load(Ordering::Relaxed);
         self.0.store(before.wrapping_add(n), Ordering::Release);
+    }
+
+    /// Adds `n`. Called by any thread, if all of them call this.
+    pub(crate) fn add_contended(&self, n: u64) {
+        // ORDERING: Release pairs with the load in `get`, as in `add`.
+        self.0.fetch_add(n, Ordering::Release);
     }
 
     /// Returns the count.
@@ -29,22 +35,6 @@ impl Counter {
     pub(crate) fn clear(&self) {
         // ORDERING: Relaxed, because the pool's lock passes the counter on.
         self.0.store(0, Ordering::Relaxed);
-    }
-}
-
-/// A count that any thread adds to.
-#[derive(Debug, Default)]
-pub(crate) struct ContendedCounter(AtomicU64);
-
-impl ContendedCounter {
-    pub(crate) fn add_contended(&self, n: u64) {
-        // ORDERING: Release pairs with the load in `get`, as in `Counter`.
-        self.0.fetch_add(n, Ordering::Release);
-    }
-
-    pub(crate) fn get(&self) -> u64 {
-        // ORDERING: Acquire pairs with the Release of the additions.
-        self.0.load(Ordering::Acquire)
     }
 }
 

@@ -1,27 +1,28 @@
 //! The counters of a timer, and the statistics that a reader gets.
 
-use super::counter::{ContendedCounter, Counter};
+use super::counter::Counter;
 use super::in_flight::InFlight;
 use super::lag::{LagHistogram, LagSnapshot};
 use super::recent_max::RecentMax;
 use std::time::Duration;
 
-/// The counters of a timer. Its shards count the timeouts that were accepted and cancelled.
+/// The counters of a timer. Its shards count the timeouts that were accepted and cancelled. Any
+/// thread writes a counter that names no writer.
 #[derive(Default)]
 pub(crate) struct TimerCounters {
     /// Written by the turn's thread.
     pub(crate) expired: Counter,
     /// Expiries of queued tasks, and of periodic tasks that panicked. Any thread that runs tasks
     /// writes.
-    pub(crate) expired_elsewhere: ContendedCounter,
+    pub(crate) expired_elsewhere: Counter,
     /// Cancellations of timeouts that are in no wheel, and those by `stop`. Shards count the
     /// others.
-    pub(crate) cancelled_elsewhere: ContendedCounter,
+    pub(crate) cancelled_elsewhere: Counter,
     /// Written by the turn's thread.
     pub(crate) runs: Counter,
-    pub(crate) rejected: ContendedCounter,
-    pub(crate) task_panics: ContendedCounter,
-    pub(crate) executor_rejections: ContendedCounter,
+    pub(crate) rejected: Counter,
+    pub(crate) task_panics: Counter,
+    pub(crate) executor_rejections: Counter,
     /// Written by the turn's thread.
     pub(crate) turns: Counter,
     /// Written by the turn's thread.
