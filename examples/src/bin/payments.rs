@@ -91,9 +91,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     // The remaining senders belong to timeouts, so the inbox closes when all of them have ended.
     drop(events);
     if let Some(mut driver) = driver {
-        while let Some(wait) = driver.next_expiry() {
-            driver.advance(wait);
-        }
+        while driver.advance_to_next().is_some() {}
     }
 
     let ledger = Ledger::new(options.orders);

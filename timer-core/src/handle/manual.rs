@@ -27,8 +27,8 @@ use std::time::{Duration, Instant};
 /// use timer_core::Timer;
 ///
 /// let (timer, mut driver) = Timer::builder().build_manual()?;
-/// timer.new_timeout(Duration::from_secs(3600), |_| println!("an hour is over"))?;
-/// assert_eq!(driver.next_expiry(), Some(Duration::from_secs(3600)));
+/// let timeout = timer.new_timeout(Duration::from_secs(3600), |_| println!("an hour is over"))?;
+/// assert_eq!(driver.next_deadline(), Some(timeout.deadline()));
 /// assert_eq!(driver.advance(Duration::from_secs(7200)), 1);
 /// assert_eq!(driver.elapsed(), Duration::from_secs(7200));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -117,11 +117,8 @@ impl ManualDriver {
     #[doc(alias = "runToNextTimer")]
     pub fn advance_to_next(&mut self) -> Option<Instant> {
         while self.dispatcher.engine.pending() > 0 {
-            let next = self.next_expiry()?;
-            if after(self.present(), next) > END_OF_TIME {
-                return None;
-            }
-            if self.advance(next) > 0 {
+            let by = self.next_deadline()?.saturating_duration_since(self.now());
+            if self.advance(by) > 0 {
                 return Some(self.now());
             }
         }
@@ -173,14 +170,13 @@ impl ManualDriver {
         }
     }
 
-    /// Returns the time until the next deadline.
+    /// Returns the next deadline, or an earlier instant if the timeout with the earliest deadline
+    /// was cancelled or moved later.
     ///
-    /// The result is never too long. It is too short if the timeout with the earliest deadline was
-    /// cancelled or moved later. Returns zero if a timeout is due already, or if an executor has
-    /// dropped a task that now has to run here. Returns `None` if no timeout waits. A timeout that
-    /// never comes, such as one after `Duration::MAX`, counts as due just after the end of time,
-    /// until the driver has reached that end. A periodic task in the middle of a run on an executor
-    /// is pending but does not wait.
+    /// If a timeout is due already, or if an executor has dropped a task that now has to run here,
+    /// the instant is not after [`now`](Self::now). Returns `None` if no timeout waits, or only
+    /// those that never become due, such as one after `Duration::MAX`. A periodic task in the
+    /// middle of a run on an executor is pending but does not wait.
     ///
     /// # Examples
     ///
@@ -189,31 +185,13 @@ impl ManualDriver {
     /// # use timer_core::Timer;
     /// let (timer, mut driver) = Timer::builder().build_manual()?;
     /// timer.new_timeout(Duration::from_millis(10), |_| {})?;
-    /// while let Some(next) = driver.next_expiry() {
-    ///     driver.advance(next);
+    /// while let Some(next) = driver.next_deadline() {
+    ///     driver.advance(next.saturating_duration_since(driver.now()));
     /// }
     /// assert_eq!(driver.elapsed(), Duration::from_millis(10));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn next_expiry(&self) -> Option<Duration> {
-        let (next, present) = (self.next()?, self.present());
-        (next <= present || present < END_OF_TIME).then(|| Duration::from_nanos(next.saturating_sub(present)))
-    }
-
-    /// Returns the next deadline of [`next_expiry`](Self::next_expiry) as an instant of the timer's
-    /// clock. If a timeout is due already, returns some instant that has passed. Returns `None`
-    /// also for a deadline that never comes.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use timer_core::Timer;
-    /// let (timer, driver) = Timer::builder().build_manual()?;
-    /// let timeout = timer.new_timeout(Duration::from_secs(5), |_| {})?;
-    /// assert_eq!(driver.next_deadline(), Some(timeout.deadline()));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    #[doc(alias = "next_expiry")]
     pub fn next_deadline(&self) -> Option<Instant> {
         self.next().filter(|next| *next <= END_OF_TIME).map(clock::instant)
     }
@@ -236,13 +214,13 @@ impl ManualDriver {
     }
 
     /// Sets the function that is called when a timeout is scheduled or moved to a deadline before
-    /// the one that the last [`next_expiry`](Self::next_expiry) has returned.
+    /// the one that the last [`next_deadline`](Self::next_deadline) has returned.
     ///
     /// A loop that moves the time needs it if it sleeps while other threads use the timer. The
     /// function runs on the thread that schedules or moves the timeout, which holds no lock of the
-    /// timer. That may be the thread of the driver, within `advance` or `next_expiry`, so the
+    /// timer. That may be the thread of the driver, within `advance` or `next_deadline`, so the
     /// function must not lock the driver. It is seldom called more than once after each
-    /// `next_expiry`.
+    /// `next_deadline`.
     ///
     /// # Examples
     ///
@@ -252,7 +230,7 @@ impl ManualDriver {
     /// let (timer, mut driver) = Timer::builder().build_manual()?;
     /// let looping = std::thread::current();
     /// driver.on_wake(move || looping.unpark());
-    /// assert_eq!(driver.next_expiry(), None);
+    /// assert_eq!(driver.next_deadline(), None);
     /// timer.new_timeout(Duration::from_secs(60), |_| {})?;
     /// std::thread::park(); // returns at once
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -267,7 +245,7 @@ impl ManualDriver {
     ///
     /// Until then, delays count from the time of the call. Timeouts run only within calls of
     /// [`advance`](Self::advance), so a loop calls it with `Duration::ZERO` after each
-    /// [`next_expiry`](Self::next_expiry). A call that comes late runs the timeouts in the order of
+    /// [`next_deadline`](Self::next_deadline). A call that comes late runs the timeouts in the order of
     /// their deadlines, unless some were due already when they were scheduled. A longer `advance`,
     /// [`advance_to_next`](Self::advance_to_next) and [`block_on`](Self::block_on) still move time
     /// forward. A time that is more than 292 years ahead of the system's clock stands still.

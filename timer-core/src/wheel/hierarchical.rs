@@ -12,7 +12,7 @@
 //!   cached minimum of that bucket is the next expiry.
 //! - The levels cover all 64 bits, so there is no overflow list and no longest delay.
 //!
-//! `next_expiry` is the earliest deadline of a bucket and not the beginning of its span, so no
+//! `next_deadline` is the earliest deadline of a bucket and not the beginning of its span, so no
 //! wake-up is needed only to cascade. When the clock jumps, only the bucket in whose span the jump
 //! ends cascades. All values of earlier buckets are due.
 //!

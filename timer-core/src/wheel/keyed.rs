@@ -36,7 +36,7 @@ use std::fmt;
 /// let mut due = Vec::new();
 /// wheel.advance(500, |value| due.push(value));
 /// assert_eq!(due, ["thirty"]);
-/// assert_eq!(wheel.next_expiry(), Some(542));
+/// assert_eq!(wheel.next_deadline(), Some(542));
 /// ```
 #[doc(alias = "HashedWheelTimer")]
 pub struct HashedWheel<T> {
@@ -65,7 +65,7 @@ pub struct HashedWheel<T> {
 /// let mut due = Vec::new();
 /// wheel.advance(1 << 60, |value| due.push(value));
 /// assert_eq!(due, ["in an hour"]);
-/// assert_eq!(wheel.next_expiry(), Some(u64::MAX));
+/// assert_eq!(wheel.next_deadline(), Some(u64::MAX));
 /// ```
 #[doc(alias = "SystemTimer")]
 #[doc(alias = "DelayQueue")]
@@ -195,8 +195,8 @@ macro_rules! by_key {
                 advance(&mut self.raw, now, expired);
             }
 
-            fn next_expiry(&self) -> Option<u64> {
-                self.raw.next_expiry()
+            fn next_deadline(&self) -> Option<u64> {
+                self.raw.next_deadline()
             }
 
             fn now(&self) -> u64 {
@@ -213,7 +213,7 @@ macro_rules! by_key {
                 f.debug_struct(stringify!($wheel))
                     .field("now", &self.now())
                     .field("len", &self.len())
-                    .field("next_expiry", &self.next_expiry())
+                    .field("next_deadline", &self.next_deadline())
                     .finish()
             }
         }

@@ -17,7 +17,7 @@
 //!   `now` were handed out, and no others.
 //! - Every `u64` is legal as a deadline and as a time. The clock may jump by any distance, and
 //!   passing ticks cost nothing.
-//! - `next_expiry` says when to call `advance` again, so that the owner may sleep through every
+//! - `next_deadline` says when to call `advance` again, so that the owner may sleep through every
 //!   empty tick.
 //! - A key whose value is gone never finds another value.
 //! - The memory follows the values that are in the wheel, not those that once were. Until the wheel
@@ -33,11 +33,11 @@
 //! let mut wheel = HierarchicalWheel::new();
 //! let close = wheel.insert(1_000, "close the connection");
 //! wheel.insert(250, "send again");
-//! assert_eq!(wheel.next_expiry(), Some(250));
+//! assert_eq!(wheel.next_deadline(), Some(250));
 //!
 //! wheel.advance(250, |what| assert_eq!(what, "send again"));
 //! assert_eq!(wheel.remove(close), Some("close the connection"));
-//! assert_eq!(wheel.next_expiry(), None);
+//! assert_eq!(wheel.next_deadline(), None);
 //! ```
 
 mod bucket;
@@ -132,7 +132,7 @@ pub trait TimingWheel<T>: sealed::Sealed {
     /// costs nothing.
     ///
     /// Values of different ticks come in the order of their ticks if the clock is moved from one
-    /// [`next_expiry`](TimingWheel::next_expiry) to the next. A call that passes several of them
+    /// [`next_deadline`](TimingWheel::next_deadline) to the next. A call that passes several of them
     /// may mix their values. The order of the values of one tick is not specified.
     ///
     /// If `expired` panics, the value that it was given is gone. The others stay, and the next call
@@ -167,11 +167,12 @@ pub trait TimingWheel<T>: sealed::Sealed {
     /// use timer_core::wheel::{HashedWheel, TimingWheel};
     ///
     /// let mut wheel = HashedWheel::new(64);
-    /// assert_eq!(wheel.next_expiry(), None);
+    /// assert_eq!(wheel.next_deadline(), None);
     /// wheel.insert(1_000_000, ());
-    /// assert_eq!(wheel.next_expiry(), Some(1_000_000));
+    /// assert_eq!(wheel.next_deadline(), Some(1_000_000));
     /// ```
-    fn next_expiry(&self) -> Option<u64>;
+    #[doc(alias = "next_expiry")]
+    fn next_deadline(&self) -> Option<u64>;
 
     /// Returns the time of the clock, which is the highest tick ever given to
     /// [`advance`](TimingWheel::advance), or 0.

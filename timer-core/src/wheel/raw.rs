@@ -142,7 +142,7 @@ pub(crate) trait RawWheel {
 
     /// Returns a tick after `now` and not after the earliest deadline, or the next tick if a
     /// value is overdue. Returns `None` exactly if the wheel is empty.
-    fn next_expiry(&self) -> Option<u64> {
+    fn next_deadline(&self) -> Option<u64> {
         let next = self.base().now.saturating_add(1);
         if self.base().has_overdue() { Some(next) } else { self.earliest().map(|earliest| earliest.max(next)) }
     }

@@ -147,7 +147,7 @@ fn run<W: Check>(mut wheel: W, uptime: u64, ops: &[Op]) {
             }
             Op::Advance(by) => advance_model(&mut wheel, &mut live, by),
             Op::AdvanceToNext => {
-                if let Some(next) = wheel.next_expiry() {
+                if let Some(next) = wheel.next_deadline() {
                     let by = next - wheel.base().now;
                     advance_model(&mut wheel, &mut live, by);
                 }
@@ -185,13 +185,13 @@ fn run<W: Check>(mut wheel: W, uptime: u64, ops: &[Op]) {
             assert_eq!(wheel.get(wheel.base().tracker.location(*value)), Some((*deadline, value)));
         }
         let earliest = live.values().min().copied();
-        assert_eq!(wheel.next_expiry().is_none(), earliest.is_none());
+        assert_eq!(wheel.next_deadline().is_none(), earliest.is_none());
         let due = earliest.is_some_and(|earliest| earliest <= wheel.base().now);
         assert!(due || !wheel.base().has_overdue(), "an overdue value is due");
         assert!(
             !due || wheel.base().has_overdue() || wheel.earliest().is_some_and(|earliest| earliest <= wheel.base().now)
         );
-        if let (Some(next), Some(earliest)) = (wheel.next_expiry(), earliest) {
+        if let (Some(next), Some(earliest)) = (wheel.next_deadline(), earliest) {
             assert!(next <= earliest.max(wheel.base().now.saturating_add(1)));
             assert!(next > wheel.base().now || next == u64::MAX);
         }
@@ -323,7 +323,7 @@ fn values_come_in_order_if_the_clock_moves_to_each_expiry() {
         }
         expected.sort_unstable();
         let mut due = Vec::new();
-        while let Some(next) = wheel.next_expiry() {
+        while let Some(next) = wheel.next_deadline() {
             let mut values = advance(&mut wheel, next);
             values.sort_unstable();
             due.extend(values.into_iter().map(|value| (next, value)));
@@ -344,7 +344,7 @@ fn a_drain_takes_everything_and_the_clock_stays() {
         let mut taken = drain(&mut wheel);
         taken.sort_unstable();
         assert_eq!(taken, (0..100).collect::<Vec<u32>>());
-        assert_eq!((wheel.base().len, wheel.next_expiry(), wheel.base().now, wheel.room()), (0, None, 1000, (0, 0)));
+        assert_eq!((wheel.base().len, wheel.next_deadline(), wheel.base().now, wheel.room()), (0, None, 1000, (0, 0)));
         wheel.insert(1001, 5);
         assert_eq!(advance(&mut wheel, 1001), [5]);
     }

@@ -51,7 +51,7 @@ fn timeouts_are_churned_while_time_stands_still() {
             mark.peak(),
             limit(0, 1),
         );
-        assert_eq!((timer.pending_timeouts(), driver.next_expiry()), (0, None));
+        assert_eq!((timer.pending_timeouts(), driver.next_deadline()), (0, None));
     }
 }
 

@@ -31,10 +31,10 @@ impl AnyWheel {
         }
     }
 
-    fn next_expiry(&self) -> Option<u64> {
+    fn next_deadline(&self) -> Option<u64> {
         match self {
-            AnyWheel::Hashed(wheel) => wheel.next_expiry(),
-            AnyWheel::Hierarchical(wheel) => wheel.next_expiry(),
+            AnyWheel::Hashed(wheel) => wheel.next_deadline(),
+            AnyWheel::Hierarchical(wheel) => wheel.next_deadline(),
         }
     }
 
@@ -84,7 +84,7 @@ fn assert_due_at(wheel: &mut AnyWheel, deadline: u64) {
     if let Some(before) = deadline.checked_sub(1).filter(|before| *before > wheel.now()) {
         assert_eq!(advance(wheel, before), [], "a value came early: {wheel:?}");
     }
-    assert_eq!(wheel.next_expiry(), Some(deadline));
+    assert_eq!(wheel.next_deadline(), Some(deadline));
     assert_eq!(advance(wheel, deadline), [deadline], "{wheel:?}");
 }
 
@@ -93,15 +93,15 @@ fn assert_due_at(wheel: &mut AnyWheel, deadline: u64) {
 fn the_largest_deadline_can_be_removed_and_can_expire() {
     for (_, mut wheel) in wheels(0) {
         let key = wheel.insert(u64::MAX, 1);
-        assert_eq!(wheel.next_expiry(), Some(u64::MAX));
+        assert_eq!(wheel.next_deadline(), Some(u64::MAX));
         assert_eq!(wheel.remove(key), Some(1));
-        assert_eq!((wheel.len(), wheel.next_expiry()), (0, None));
+        assert_eq!((wheel.len(), wheel.next_deadline()), (0, None));
         wheel.insert(u64::MAX, u64::MAX);
         assert_due_at(&mut wheel, u64::MAX);
         // At the end of time every deadline has passed.
         wheel.insert(u64::MAX, 3);
         wheel.insert(0, 4);
-        assert_eq!(wheel.next_expiry(), Some(u64::MAX));
+        assert_eq!(wheel.next_deadline(), Some(u64::MAX));
         assert_eq!(advance(&mut wheel, u64::MAX), [3, 4]);
     }
 }
@@ -182,7 +182,7 @@ fn a_deadline_between_two_others_keeps_its_order() {
             wheel.insert(deadline, deadline);
         }
         for deadline in [100, 200, 300] {
-            assert_eq!(wheel.next_expiry(), Some(deadline));
+            assert_eq!(wheel.next_deadline(), Some(deadline));
             assert_eq!(advance(&mut wheel, deadline), [deadline, deadline]);
         }
     }
@@ -228,7 +228,7 @@ fn a_far_value_hides_no_near_one() {
                         wheel.insert(*deadline, *deadline);
                     }
                     for deadline in near {
-                        assert_eq!(wheel.next_expiry(), Some(deadline));
+                        assert_eq!(wheel.next_deadline(), Some(deadline));
                         assert_eq!(advance(&mut wheel, deadline), [deadline]);
                     }
                 }
@@ -240,16 +240,16 @@ fn a_far_value_hides_no_near_one() {
 // Guards against glommio/glommio#44 and ben-manes/caffeine#431, in which the next expiry was that
 // of a finer level, although a coarser one had an earlier value.
 #[test]
-fn next_expiry_is_the_minimum_beside_every_boundary() {
+fn next_deadline_is_the_minimum_beside_every_boundary() {
     for boundary in powers() {
         for (_, mut wheel) in wheels(boundary - 1) {
             let after = boundary.saturating_add(1);
             wheel.insert(after, after);
-            assert_eq!(wheel.next_expiry(), Some(after));
+            assert_eq!(wheel.next_deadline(), Some(after));
             let key = wheel.insert(boundary, boundary);
-            assert_eq!(wheel.next_expiry(), Some(boundary));
+            assert_eq!(wheel.next_deadline(), Some(boundary));
             wheel.remove(key);
-            assert_eq!(wheel.next_expiry(), Some(after), "a removal from a small bucket keeps the expiry exact");
+            assert_eq!(wheel.next_deadline(), Some(after), "a removal from a small bucket keeps the expiry exact");
             assert_due_at(&mut wheel, after);
         }
     }
@@ -264,7 +264,7 @@ fn values_due_at_the_tick_of_a_jump_come_out() {
             wheel.insert(to - 1, to - 1);
             wheel.insert(to + 1, to + 1);
             assert_eq!(advance(&mut wheel, to), [to - 1, to]);
-            assert_eq!(wheel.next_expiry(), Some(to + 1));
+            assert_eq!(wheel.next_deadline(), Some(to + 1));
         }
     }
 }
@@ -280,7 +280,7 @@ fn one_call_over_a_billion_ticks_returns_all() {
         }
         let (due, later): (Vec<u64>, Vec<u64>) = deadlines.into_iter().partition(|deadline| *deadline <= 1_000_000_005);
         assert_eq!(advance(&mut wheel, 1_000_000_005), due);
-        assert_eq!(wheel.next_expiry(), later.first().copied());
+        assert_eq!(wheel.next_deadline(), later.first().copied());
         assert_eq!(advance(&mut wheel, u64::MAX), later);
     }
 }
@@ -346,12 +346,12 @@ fn values_overdue_at_insertion_come_next() {
                 for deadline in [0, now - 1, now] {
                     wheel.insert(deadline, deadline);
                 }
-                assert_eq!(wheel.next_expiry(), Some(now.saturating_add(1)));
+                assert_eq!(wheel.next_deadline(), Some(now.saturating_add(1)));
                 assert_eq!(wheel.remove(removed), Some(9));
                 let mut expected = vec![0, now - 1, now];
                 expected.sort_unstable();
                 assert_eq!(advance(&mut wheel, to), expected);
-                assert_eq!((wheel.now(), wheel.next_expiry()), (now.max(to), None));
+                assert_eq!((wheel.now(), wheel.next_deadline()), (now.max(to), None));
             }
         }
     }
@@ -363,7 +363,7 @@ fn a_clock_set_back_changes_nothing() {
         wheel.insert(1_000_100, 1_000_100);
         for back in [999_999, 64, 0] {
             assert_eq!(advance(&mut wheel, back), []);
-            assert_eq!((wheel.now(), wheel.next_expiry()), (1_000_000, Some(1_000_100)));
+            assert_eq!((wheel.now(), wheel.next_deadline()), (1_000_000, Some(1_000_100)));
         }
         assert_due_at(&mut wheel, 1_000_100);
     }

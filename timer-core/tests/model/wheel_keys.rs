@@ -91,7 +91,7 @@ fn crowds(mut wheel: impl TimingWheel<u64>, seed: u64) {
             now = match random.u32(0..10) {
                 0 => now + random.u64(0..slot),
                 1..3 => now + random.u64(0..slot / 64 + 2),
-                _ => wheel.next_expiry().unwrap_or(now),
+                _ => wheel.next_deadline().unwrap_or(now),
             };
             let mut due = Vec::new();
             wheel.advance(now, |value| due.push(value));
@@ -113,8 +113,8 @@ fn crowds(mut wheel: impl TimingWheel<u64>, seed: u64) {
             }
             assert_eq!(wheel.len(), live.len());
             let earliest = live.keys().next().map(|(deadline, _)| *deadline);
-            assert_eq!(wheel.next_expiry().is_some(), earliest.is_some());
-            assert!(wheel.next_expiry() <= earliest && wheel.next_expiry().is_none_or(|next| next > now));
+            assert_eq!(wheel.next_deadline().is_some(), earliest.is_some());
+            assert!(wheel.next_deadline() <= earliest && wheel.next_deadline().is_none_or(|next| next > now));
         }
     }
 }

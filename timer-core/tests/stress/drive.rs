@@ -113,7 +113,8 @@ fn jump_until_ended(mut driver: ManualDriver, shared: &Shared, command: &AtomicU
             DROP => return drop(driver),
             _ => {}
         }
-        let next = driver.next_expiry().filter(|next| *next < LONG_UPTIME);
+        let next = driver.next_deadline().map(|next| next.saturating_duration_since(driver.now()));
+        let next = next.filter(|next| *next < LONG_UPTIME);
         driver.advance(match random.usize(..32) {
             0 if driver.elapsed() < LONG_UPTIME => {
                 Duration::from_nanos(random.u64(..) >> random.pick(&[11, 14, 18, 22, 27, 32]))

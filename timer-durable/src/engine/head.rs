@@ -199,7 +199,7 @@ impl Head {
 
     /// Returns a time not later than the first due time that is not ready yet.
     pub(super) fn next_due(&self) -> Option<Micros> {
-        self.wheel.next_expiry().map(|tick| Micros::try_from(tick).unwrap_or(Micros::MAX))
+        self.wheel.next_deadline().map(|tick| Micros::try_from(tick).unwrap_or(Micros::MAX))
     }
 
     /// Returns the time from which a page can be loaded, or `None` if the head is at least half

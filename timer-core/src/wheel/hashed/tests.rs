@@ -72,7 +72,7 @@ fn rounds_that_share_a_slot_expire_in_their_own_round() {
             wheel.insert(5 + 8 * u64::from(round), round);
         }
         for round in 0..5 {
-            assert_eq!(wheel.next_expiry(), Some(5 + 8 * u64::from(round)));
+            assert_eq!(wheel.next_deadline(), Some(5 + 8 * u64::from(round)));
             assert!(advance(&mut wheel, 4 + 8 * u64::from(round)).is_empty());
             assert_eq!(advance(&mut wheel, 5 + 8 * u64::from(round)), [round]);
         }
@@ -87,11 +87,11 @@ fn the_last_tick_is_found_among_empty_lists() {
         wheel.insert(u64::MAX, 1);
         wheel.insert(u64::MAX - 1, 2);
         wheel.check();
-        assert_eq!(wheel.next_expiry(), Some(u64::MAX - 1));
+        assert_eq!(wheel.next_deadline(), Some(u64::MAX - 1));
         assert_eq!(advance(&mut wheel, u64::MAX - 1), [2]);
-        assert_eq!(wheel.next_expiry(), Some(u64::MAX));
+        assert_eq!(wheel.next_deadline(), Some(u64::MAX));
         assert_eq!(advance(&mut wheel, u64::MAX), [1]);
-        assert_eq!(wheel.next_expiry(), None);
+        assert_eq!(wheel.next_deadline(), None);
     }
 }
 
@@ -102,9 +102,9 @@ fn a_stale_bound_causes_no_second_wake_up() {
         wheel.insert(100 + u64::from(value), value);
     }
     (0..40).for_each(|value| remove(&mut wheel, value));
-    assert_eq!(wheel.next_expiry(), Some(100), "a lower bound");
+    assert_eq!(wheel.next_deadline(), Some(100), "a lower bound");
     assert!(advance(&mut wheel, 100).is_empty());
-    assert_eq!(wheel.next_expiry(), Some(140));
+    assert_eq!(wheel.next_deadline(), Some(140));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_long_list_is_read_a_chunk_at_a_time() {
         steps += 1;
     }
     assert!(expired == VALUES as usize / 10 && steps >= 38, "{expired} in {steps} steps");
-    assert_eq!(wheel.next_expiry(), Some(900));
+    assert_eq!(wheel.next_deadline(), Some(900));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_list_that_is_emptied_while_it_is_read_leaves_no_bound() {
     left.collect::<Vec<_>>().into_iter().for_each(|value| remove(&mut wheel, value));
     assert_eq!((wheel.earliest(), wheel.room().0), (None, 0));
     wheel.insert(8_193, 0);
-    assert_eq!(wheel.next_expiry(), Some(8_193));
+    assert_eq!(wheel.next_deadline(), Some(8_193));
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn a_cascade_leaves_its_source_empty() {
         assert_eq!(wheel.occupied >> level & 1, 0);
         assert_eq!(wheel.take_cascaded(), 3);
         for (value, deadline) in (0..).zip(inside).skip(1) {
-            assert_eq!(wheel.next_expiry(), Some(deadline));
+            assert_eq!(wheel.next_deadline(), Some(deadline));
             assert_eq!(advance(&mut wheel, deadline), [value]);
         }
     }
@@ -135,7 +135,7 @@ fn a_far_value_cascades_once_per_level_at_most() {
             }
         }
         assert!((1..LEVELS as u64).contains(&wheel.take_cascaded()));
-        assert_eq!(wheel.next_expiry(), Some(deadline));
+        assert_eq!(wheel.next_deadline(), Some(deadline));
         assert_eq!(advance(&mut wheel, deadline), [7]);
     }
 }

@@ -84,7 +84,7 @@ fn a_drop_on_any_thread_cancels_and_frees_the_wakers() {
             drop(sleep)
         }
         assert_eq!(Arc::strong_count(&bell), 1);
-        assert_eq!(driver.next_expiry(), None, "neither the entry of a former waker nor that of the last is linked");
+        assert_eq!(driver.next_deadline(), None, "neither the entry of a former waker nor that of the last is linked");
         driver.advance(HOUR);
         assert_eq!(bell.rung(), 0);
     }
@@ -167,7 +167,7 @@ fn a_completed_sleep_waits_again_after_a_reset() {
         assert!(poll(&mut sleep, &waker).is_pending());
         drop(sleep);
         assert_eq!(accounts(&timer), (101, 0, 100, 1));
-        assert_eq!(driver.next_expiry(), None);
+        assert_eq!(driver.next_deadline(), None);
     }
 }
 

@@ -46,7 +46,7 @@ fn an_answer_in_time_cancels_the_deadline() {
     assert_eq!(poll(&mut call, Waker::noop()), Poll::Ready(Ok("answer")));
     drop(call);
     assert_eq!(accounts(&timer), (1, 0, 0, 1));
-    assert_eq!(driver.next_expiry(), None);
+    assert_eq!(driver.next_deadline(), None);
 }
 
 #[test]

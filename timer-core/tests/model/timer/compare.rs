@@ -4,7 +4,6 @@ use super::executors::Mode;
 use super::model::LOOKS;
 use super::slot::{Counts, END_OF_TIME, State};
 use super::world::World;
-use std::time::Duration;
 use timer_core::{ManualDriver, TimerStats};
 
 /// A number of waiting timeouts below which a removal leaves no lower bound behind.
@@ -97,26 +96,26 @@ impl World {
         }
     }
 
-    /// Compares the driver's next expiry.
+    /// Compares the driver's next deadline.
     pub(crate) fn compare_driver(&self, driver: &ManualDriver) {
         let model = self.model();
         let now = model.now;
         assert_eq!(driver.elapsed().as_nanos(), now - self.began);
         assert_eq!(self.timer.now(), driver.now());
         assert_eq!(self.nanos(driver.now()), now);
-        let next = driver.next_expiry();
+        let next = driver.next_deadline().map(|next| self.nanos(next.max(driver.now())));
         if model.lost > 0 {
-            return assert_eq!(next, Some(Duration::ZERO), "lost tasks run now");
+            return assert_eq!(next, Some(now), "lost tasks run now");
         }
         let Some(due) = model.next() else {
-            assert_eq!(next, None, "the timer has a next expiry, although nothing waits");
+            assert_eq!(next, None, "the timer has a next deadline, although nothing waits");
             return;
         };
-        if now == END_OF_TIME && due > now && next.is_none() {
+        if due > END_OF_TIME && next.is_none() {
             // Only timeouts are left that never come.
             return;
         }
-        let next = now + next.expect("a timeout waits").as_nanos();
+        let next = next.expect("a timeout waits");
         let many = model.waiting().count() > FEW_TIMEOUTS;
         // A timeout was overdue and then reset to a later deadline, so the wheel looks at it now.
         let known = |id: usize| model.slots[id].former.iter().any(|former| next == now.max(*former));

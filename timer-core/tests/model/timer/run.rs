@@ -13,6 +13,11 @@ use std::time::Duration;
 use timer_core::{ManualDriver, MissedTickBehavior, Timer, Unprocessed, WheelKind};
 use timer_executor::Task;
 
+/// Returns the time until the driver's next deadline.
+fn until_next(driver: &ManualDriver) -> Option<Duration> {
+    driver.next_deadline().map(|next| next.saturating_duration_since(driver.now()))
+}
+
 /// The settings of the timer, and the way it ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
@@ -94,7 +99,7 @@ impl Case {
         match *op {
             Op::Advance(by) => self.advance(by),
             Op::AdvanceToNext(beside) => {
-                let next = self.driver.next_expiry().unwrap_or_default();
+                let next = until_next(&self.driver).unwrap_or_default();
                 let beside_next = next.as_nanos().saturating_add_signed(beside.into());
                 // Only an explicit operation goes to the end of time.
                 if next < Duration::from_secs(1 << 48) {
@@ -155,7 +160,7 @@ impl Case {
     fn run_dry(&mut self) {
         for _ in 0..100_000 {
             let earliest = self.world.model().next();
-            let (Some(next), Some(..NEVER)) = (self.driver.next_expiry(), earliest) else { break };
+            let (Some(next), Some(..NEVER)) = (until_next(&self.driver), earliest) else { break };
             self.advance(next);
             while let Some(task) = self.deferred.take(0) {
                 self.run_queued(task);

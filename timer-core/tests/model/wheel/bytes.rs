@@ -32,7 +32,7 @@ impl Case {
 
     fn with(slots: usize, mut bytes: Unstructured<'_>) -> Result<Self> {
         let bytes = &mut bytes;
-        // Many removals turn `next_expiry` into a bound, so cases without removals test it most
+        // Many removals turn `next_deadline` into a bound, so cases without removals test it most
         // strictly.
         let (uptime, removals) = (uptime(bytes)?, bytes.ratio(2, 3)?);
         let mut ops = Vec::new();

@@ -126,7 +126,7 @@ impl<W: TimingWheel<u32>> Model<W> {
             Op::Advance(by) => self.advance(self.now.saturating_add(by)),
             Op::AdvanceToEdge(k, beside) => self.advance(self.edge(k, beside)),
             Op::AdvanceToNext(by) => {
-                if let Some(next) = self.wheel.next_expiry() {
+                if let Some(next) = self.wheel.next_deadline() {
                     self.advance(next.saturating_add_signed(by.into()));
                 }
             }
@@ -140,7 +140,7 @@ impl<W: TimingWheel<u32>> Model<W> {
         assert_eq!(self.wheel.len(), self.live.len());
         assert_eq!(self.wheel.is_empty(), self.live.is_empty());
         assert_eq!(self.wheel.now(), self.now);
-        match (self.wheel.next_expiry(), self.live.keys().next()) {
+        match (self.wheel.next_deadline(), self.live.keys().next()) {
             (None, None) => {}
             (Some(next), Some(&(earliest, _))) if earliest <= self.now => {
                 assert_eq!(next, self.now.saturating_add(1))
@@ -160,7 +160,7 @@ impl<W: TimingWheel<u32>> Model<W> {
             self.stale.push(key);
         }
         assert!(self.wheel.is_empty());
-        assert_eq!(self.wheel.next_expiry(), None);
+        assert_eq!(self.wheel.next_deadline(), None);
         for key in self.stale {
             assert_eq!(self.wheel.remove(key), None);
         }
