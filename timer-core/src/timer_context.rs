@@ -9,12 +9,15 @@ use crate::deadline::Nanos;
 use crate::entry::Timeout;
 use crate::error::RejectReason;
 use crate::resolution::Resolution;
-use crate::sync::{AtomicBool, Ordering, Queue};
+use crate::sync::{AtomicBool, OnceLock, Ordering, Queue, Weak};
+use std::any::Any;
 use timer_executor::panics::{self, PanicMessage};
 
 /// The state shared by a timer's handles, shards and worker, and by the tasks in its executor.
 pub(crate) struct TimerContext {
     pub(crate) name: String,
+    /// The engine, of whose type this module knows nothing.
+    pub(crate) engine: OnceLock<Weak<dyn Any + Send + Sync>>,
     /// The clock of the timer.
     pub(crate) present: Present,
     pub(crate) resolution: Resolution,
@@ -33,6 +36,7 @@ impl TimerContext {
     pub(crate) fn new(config: &Config, present: Present, resolution: Resolution) -> Self {
         Self {
             name: config.name.clone(),
+            engine: OnceLock::new(),
             present,
             resolution,
             missed_runs: config.missed_runs,

@@ -7,11 +7,9 @@
 
 mod drain;
 mod lifecycle;
-mod registry;
 mod run;
 mod unprocessed;
 
-pub(crate) use registry::engine_of;
 pub(crate) use run::{QueuedTask, run, run_abandoned};
 pub use unprocessed::{StopReport, Unprocessed};
 
@@ -19,14 +17,13 @@ use crate::clock::{self, Present};
 use crate::config::{Config, DrivenBy, Hook};
 use crate::counters::TimerStats;
 use crate::deadline::{Deadline, NO_TICK, Nanos};
-use crate::entry::{Job, Timeout};
+use crate::entry::{Job, ShardId, Timeout};
 use crate::error::RejectReason;
 use crate::resolution::Resolution;
-use crate::shard::{Block, Shard, pool};
-use crate::sync::{Arc, cpu_count, current_cpu, first_warning};
+use crate::shard::{Block, Shard, pool, shard_of};
+use crate::sync::{Arc, Weak, cpu_count, current_cpu, first_warning};
 use crate::timer_context::TimerContext;
 use lifecycle::Lifecycle;
-use registry::{Registry, registry};
 use std::time::Duration;
 use timer_executor::TaskExecutor;
 
@@ -36,10 +33,24 @@ const MANY_TIMERS: usize = 64;
 /// The largest number of shards of a timer.
 const MAX_SHARDS: usize = 256;
 
-pub(crate) struct Engine {
+/// Returns the engine that leases the shard with this name. Returns `None` once the engine is gone.
+///
+/// A timeout or a future refers to its timer by numbers only. It asks for the engine when it is
+/// asked for its timer or has to start the worker.
+pub(crate) fn engine_of(id: ShardId) -> Option<Arc<Engine>> {
+    shard_of(id).context(id)?.engine.get()?.upgrade()?.downcast().ok()
+}
+
+/// The shards of a timer with its context. Tasks in an executor share it with the engine, so that
+/// they and their timeouts go by one clock also when the timer is gone.
+pub(crate) struct TimerLease {
     pub(crate) context: Arc<TimerContext>,
     pub(crate) block: Block,
-    registry: &'static Registry,
+}
+
+pub(crate) struct Engine {
+    pub(crate) context: Arc<TimerContext>,
+    pub(crate) lease: Arc<TimerLease>,
     /// `None` if the turn's thread runs the tasks.
     pub(crate) executor: Option<Box<dyn TaskExecutor>>,
     /// Whether the executor runs each task before it returns from `execute`. It is asked once, when
@@ -69,37 +80,32 @@ impl Engine {
         block.open(&context, config.wheel);
         let engine = Arc::new(Self {
             lifecycle: Lifecycle::new(is_driven),
-            registry: registry(),
+            lease: Arc::new(TimerLease { context: context.clone(), block }),
             context,
-            block,
             runs_inline: executor.as_ref().is_none_or(|executor| executor.runs_inline()),
             executor,
             on_worker_start: config.on_worker_start,
             is_driven,
         });
-        if let Some(block) = engine.block.id {
-            let live = {
-                let mut engines = engine.registry.lock();
-                engines.insert(block.first, (block, Arc::downgrade(&engine)));
-                engines.len()
-            };
-            if live > MANY_TIMERS && first_warning() {
-                let context = &engine.context;
-                context.trace(|| {
-                    tracing::warn!(
-                        timer = %context.name,
-                        live,
-                        "many timers live at once; one timer serves a whole process, so share it by cloning"
-                    );
-                });
-            }
+        let weak: Weak<Self> = Arc::downgrade(&engine);
+        let _first = engine.context.engine.set(weak);
+        let live = pool().living();
+        if live > MANY_TIMERS && first_warning() {
+            let context = &engine.context;
+            context.trace(|| {
+                tracing::warn!(
+                    timer = %context.name,
+                    live,
+                    "many timers live at once; one timer serves a whole process, so share it by cloning"
+                );
+            });
         }
         engine
     }
 
     #[inline]
     pub(crate) fn shards(&self) -> &[&'static Shard] {
-        &self.block.shards
+        &self.lease.block.shards
     }
 
     /// Returns the shard for the calling thread. Returns `None` if the timer has no shards.
@@ -233,9 +239,6 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.end();
-        if let Some(block) = self.block.id {
-            self.registry.lock().remove(&block.first);
-        }
         // These are user code, and may panic in a thread that only drops a handle.
         let (executor, hook) = (self.executor.take(), self.on_worker_start.take());
         self.context.contain(|| drop(executor));

@@ -3,6 +3,7 @@
 //! After a run, even one that panicked, the thread ends the timeout or arms it again. It holds no
 //! lock while the task runs or is dropped.
 
+use super::TimerLease;
 use crate::deadline::{Deadline, IMMEDIATE, Nanos};
 use crate::entry::state::{Due, Runs};
 use crate::entry::{Period, TaskRight, Timeout};
@@ -80,15 +81,15 @@ fn link_again(timeout: &Timeout, deadline: Deadline, now: Nanos, context: &Timer
 /// drops it runs it, or `stop` runs or returns it.
 pub(crate) struct QueuedTask {
     timeout: Option<Timeout>,
-    context: Arc<TimerContext>,
+    lease: Arc<TimerLease>,
 }
 
 impl QueuedTask {
-    pub(crate) fn task(timeout: Timeout, context: &Arc<TimerContext>) -> Task {
-        let mut queued = QueuedTask { timeout: Some(timeout), context: context.clone() };
+    pub(crate) fn task(timeout: Timeout, lease: &Arc<TimerLease>) -> Task {
+        let mut queued = QueuedTask { timeout: Some(timeout), lease: lease.clone() };
         Task::new(move || {
             if let Some(timeout) = queued.timeout.take() {
-                start_queued(timeout, &queued.context);
+                start_queued(timeout, &queued.lease.context);
             }
         })
     }
@@ -97,7 +98,7 @@ impl QueuedTask {
 impl Drop for QueuedTask {
     fn drop(&mut self) {
         let Some(timeout) = self.timeout.take() else { return };
-        let context = &self.context;
+        let context = &self.lease.context;
         context.abandoned.push(timeout);
         if context.is_stopped_after() {
             run_abandoned(context);

@@ -150,6 +150,6 @@ impl Timer {
         let engine = &self.engine;
         // If the worker cannot start, the poll that needs it tries again.
         let started = self.ensure_started().is_ok();
-        Sleep::new(engine.block.id, started, self.has_virtual_time(), deadline)
+        Sleep::new(engine.lease.block.id, started, self.has_virtual_time(), deadline)
     }
 }

@@ -110,7 +110,7 @@ impl Timer {
 fn get_or_build(cell: &'static OnceLock<Timer>, name: &str) -> &'static Timer {
     cell.get().unwrap_or_else(|| {
         let timer = Timer::builder().name(name).build_default();
-        let cell = if timer.engine.block.id.is_some() { cell } else { &WITHOUT_SHARDS };
+        let cell = if timer.engine.lease.block.id.is_some() { cell } else { &WITHOUT_SHARDS };
         cell.get_or_init(|| timer)
     })
 }

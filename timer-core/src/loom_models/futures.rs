@@ -36,7 +36,7 @@ impl Wake for Bell {
 }
 
 fn sleep(engine: &Subject, nanos: u64) -> Sleep {
-    Sleep::new(engine.block.id, true, true, Deadline::up(time_at(&engine.context, nanos)))
+    Sleep::new(engine.lease.block.id, true, true, Deadline::up(time_at(&engine.context, nanos)))
 }
 
 fn poll(sleep: &mut Sleep, waker: &Waker) -> Poll<Result<(), RejectReason>> {

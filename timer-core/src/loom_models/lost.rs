@@ -38,7 +38,7 @@ const HOUR: u64 = 3_600_000_000_000;
 fn a_poll_and_the_next_lease() {
     let former = engine();
     let id = former.shards()[0].id();
-    let mut sleep = Sleep::new(former.block.id, true, true, Deadline::up(time_at(&former.context, HOUR)));
+    let mut sleep = Sleep::new(former.lease.block.id, true, true, Deadline::up(time_at(&former.context, HOUR)));
     let poller = thread::spawn(move || sleep.try_poll(&mut Context::from_waker(Waker::noop())));
     drop(former.stop());
     drop(former);

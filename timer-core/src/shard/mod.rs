@@ -103,14 +103,13 @@ impl Shard {
     }
 
     /// Serves the timer of `context` from now on. Called by the pool.
-    fn open(&self, context: &Arc<TimerContext>, wheel: WheelKind) {
-        let id = self.id();
+    fn open(&self, generation: u16, context: &Arc<TimerContext>, wheel: WheelKind) {
         let mut core = self.lock.lock();
         [&self.scheduled, &self.cancelled].into_iter().for_each(Counter::clear);
         core.wheel = EntryWheel::new(wheel);
-        core.lease = Lease::new(id.generation, context.clone());
-        self.inbox.open(id.generation, context.clone());
-        self.lease_hint.open(id.generation, context.present.is_virtual());
+        core.lease = Lease::new(generation, context.clone());
+        self.inbox.open(generation, context.clone());
+        self.lease_hint.open(generation, context.present.is_virtual());
         self.unlock(core);
     }
 

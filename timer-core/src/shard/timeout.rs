@@ -117,9 +117,8 @@ impl Timeout {
 #[cfg(all(test, not(timer_loom)))]
 mod tests {
     use crate::Timer;
-    use crate::sync::Mutex;
-    use std::sync::Arc;
-    use std::time::{Duration, Instant};
+    use crate::sync::{Arc, AtomicUsize, Mutex, Ordering};
+    use std::time::Duration;
     use timer_executor::{ExecuteError, Task, TaskExecutor};
 
     /// Keeps the tasks that it gets.
@@ -134,22 +133,23 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_goes_by_the_timer_of_its_timeout() {
-        const YEAR: Duration = Duration::from_secs(365 * 86_400);
-        let keeper = Arc::new(Keeper::default());
+    fn a_queued_task_goes_by_one_clock_when_its_timer_is_gone() {
+        const HOUR: Duration = Duration::from_secs(3_600);
+        let (keeper, ran) = (Arc::new(Keeper::default()), Arc::<AtomicUsize>::default());
         let (timer, mut driver) = Timer::builder().executor(keeper.clone()).build_manual().unwrap();
-        let timeout = timer.new_timeout(Duration::ZERO, |_| {}).unwrap();
-        assert_eq!((driver.advance(Duration::ZERO), keeper.0.lock().len()), (1, 1), "it is queued");
+        let timeouts = [(); 2].map(|()| {
+            let ran = ran.clone();
+            timer.new_timeout(HOUR, move |_| _ = ran.fetch_add(1, Ordering::Relaxed)).unwrap()
+        });
+        driver.advance(HOUR);
+        assert_eq!(keeper.0.lock().len(), 2, "they are queued");
+        let now = driver.now();
         drop((timer, driver));
-        let mut others = Vec::new();
-        while timeout.shard().id().generation == timeout.shard_id().generation
-            || timeout.shard().now_if_open(timeout.shard().id(), 0).is_none()
-        {
-            let (timer, mut driver) = Timer::builder().build_manual().unwrap();
-            driver.advance(YEAR);
-            others.push((timer, driver));
-        }
-        assert!(timeout.reset(Duration::from_secs(1)));
-        assert!(timeout.deadline() <= Instant::now() + Duration::from_secs(1), "the clock of another timer");
+        assert!(timeouts[0].reset(Duration::from_secs(5)));
+        assert_eq!(timeouts[0].deadline(), now + Duration::from_secs(5));
+        let tasks = std::mem::take(&mut *keeper.0.lock());
+        tasks.into_iter().for_each(Task::run);
+        assert_eq!(ran.load(Ordering::Relaxed), 1, "the other one is due in five seconds");
+        assert!(timeouts[0].is_cancelled() && timeouts[1].is_expired());
     }
 }

@@ -10,7 +10,6 @@ use crate::engine::{Engine, QueuedTask, run, run_abandoned};
 use crate::entry::Timeout;
 use crate::entry::state::{Due, Runs};
 use crate::shard::{Shard, Slot};
-use crate::sync::Arc;
 use crate::timer_context::TimerContext;
 use timer_executor::{Task, TaskExecutor, panics};
 
@@ -78,7 +77,7 @@ impl Batch {
             if engine.executor.is_none() || timeout.runs() == Runs::Wake {
                 self.run_here(timeout, now, context);
             } else {
-                self.collect(timeout, now, context);
+                self.collect(timeout, now, engine);
             }
         }
         expired += self.ran.len() + self.queued.len();
@@ -119,13 +118,13 @@ impl Batch {
     }
 
     /// Wins an entry for the executor if it is due.
-    fn collect(&mut self, timeout: Timeout, now: Nanos, context: &Arc<TimerContext>) {
+    fn collect(&mut self, timeout: Timeout, now: Nanos, engine: &Engine) {
         match timeout.state().enqueue(now) {
             Due::Won(deadline) => {
                 self.queued.push(deadline.nanos());
-                self.tasks.push(QueuedTask::task(timeout, context));
+                self.tasks.push(QueuedTask::task(timeout, &engine.lease));
             }
-            Due::Later(deadline) => self.moved_later.push((context.resolution.tick_of(deadline), timeout)),
+            Due::Later(deadline) => self.moved_later.push((engine.context.resolution.tick_of(deadline), timeout)),
             Due::Gone => {}
         }
     }
