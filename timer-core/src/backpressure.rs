@@ -15,10 +15,11 @@
 //!    yield lasts a full round of all others, of which the worker gets one share. If the builder
 //!    forbids sleeping, the thread yields.
 //!
-//! Threads that schedule fewer timeouts never slow down. A poll of a future never does, because a
-//! poll that registers the future returns `Pending` to its runtime anyway, and a task cannot
-//! register more futures than it holds. Nor does the worker of any timer, whichever timer it
-//! schedules on. Virtual time and drivers of event loops have no worker and are never late.
+//! A batch counts and slows down after each of its chunks. Threads that schedule fewer timeouts
+//! never slow down. A poll of a future never does, because a poll that registers the future returns
+//! `Pending` to its runtime anyway, and a task cannot register more futures than it holds. Nor does
+//! the worker of any timer, whichever timer it schedules on. Virtual time and drivers of event
+//! loops have no worker and are never late.
 //!
 //! # The published state
 //!

@@ -131,7 +131,7 @@ impl Engine {
 
     /// Schedules `jobs`, of which there are at most [`MAX_PER_LOCK`](crate::shard::MAX_PER_LOCK).
     /// Reads the clock once. Takes the lock once if it is free, and otherwise schedules the jobs
-    /// one by one.
+    /// one by one. Slows down afterwards, as one call of [`schedule`](Self::schedule) does.
     pub(crate) fn schedule_chunk<J: Job>(
         &self,
         jobs: &mut Vec<(Duration, J)>,
@@ -145,7 +145,10 @@ impl Engine {
         let (timeouts, mut linked): (Vec<_>, Vec<_>) = jobs.drain(..).map(create).unzip();
         let scheduled = shard.try_schedule_all(&mut linked, now);
         let scheduled = scheduled.unwrap_or_else(|| linked.drain(..).map(|one| shard.schedule(one, now)).collect());
+        let before = out.len();
         out.extend(timeouts.into_iter().zip(scheduled).map(|(timeout, scheduled)| self.finish(timeout, scheduled)));
+        let accepted = out[before..].iter().filter(|one| one.is_ok()).count();
+        self.context.backpressure.after_scheduling(now, accepted);
     }
 
     /// Wakes the worker for a timeout that was accepted, if necessary. Takes the task back if it

@@ -210,7 +210,7 @@ impl Timer {
     /// This costs less than a [`new_timeout`](Self::new_timeout) per task, because the call reads
     /// the clock and takes a lock once per chunk of 64 tasks. The delays of a chunk count from the
     /// moment at which the iterator has yielded the last task of that chunk. While the worker is
-    /// overloaded, the call may sleep once, as `new_timeout` may.
+    /// overloaded, the call may sleep after each chunk, as `new_timeout` may.
     ///
     /// The iterator may call the timer, because the call holds no lock while it draws a task. If
     /// the iterator panics, the tasks of earlier chunks stay scheduled. Its `size_hint` need not be
@@ -250,7 +250,6 @@ impl Timer {
         loop {
             chunk.extend(tasks.by_ref().take(MAX_PER_LOCK));
             if chunk.is_empty() {
-                self.engine.context.backpressure.after_scheduling(self.engine.context.now(), all.len());
                 return all;
             }
             match self.ensure_started() {

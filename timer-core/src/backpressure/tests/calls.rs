@@ -7,10 +7,12 @@ use crate::deadline::Deadline;
 use crate::engine::Engine;
 use crate::entry::{Closure, Timeout};
 use crate::handle::Timer;
+use crate::shard::MAX_PER_LOCK;
 use crate::sync::Arc;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::thread;
+use std::time::Instant;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -60,4 +62,27 @@ fn new_timeouts_count_towards_a_burst() {
         let scheduled = timer.new_timeouts((0..n).map(|_| (HOUR, |_: &Timeout| {})));
         assert!(scheduled.iter().all(Result::is_ok));
     }));
+}
+
+/// On the real clock, which the sleeps of the call take. The virtual time of the timer gives each
+/// chunk a period of its own.
+#[test]
+fn a_long_batch_slows_down_again_and_again() {
+    const CHUNKS: u64 = 10;
+    let taken = thread::spawn(|| {
+        let engine = Engine::new(Config::default(), None, DrivenBy::ManualDriver);
+        let begin = engine.context.now();
+        engine.context.backpressure.set_due(begin - 10_000 * GRACE);
+        let per_chunk = MAX_PER_LOCK as u64;
+        let tasks = (0..CHUNKS * per_chunk).map(|n| {
+            engine.context.present.set(begin + (n / per_chunk) * (2 << PERIOD));
+            (HOUR, |_: &Timeout| {})
+        });
+        let call = Instant::now();
+        let timer = Timer { engine: engine.clone() };
+        assert!(timer.new_timeouts(tasks).iter().all(Result::is_ok));
+        call.elapsed()
+    });
+    let taken = taken.join().unwrap();
+    assert!(taken >= Duration::from_nanos(CHUNKS * MAX_SLEEP), "{taken:?}");
 }
