@@ -32,6 +32,10 @@
 //! [`Driver`] runs it in a program's own event loop. All three use the same engine. The wheels are
 //! pure data structures and can be used alone, see [`wheel`].
 //!
+//! On `wasm32-unknown-unknown`, the module [`wheel`] is the whole crate, because everything else
+//! needs threads or a clock. Drive a wheel with the timers of the browser (the crate
+//! `gloo-timers`), or build for `wasm32-wasip1-threads`.
+//!
 //! # Promises
 //!
 //! - A task never runs early. A timeout without a delay runs at once.
@@ -51,44 +55,70 @@
 // The product reaches threads and locks through `sync` only. Tests may use them directly.
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 
-#[cfg(all(target_family = "wasm", target_os = "unknown"))]
-compile_error!(
-    "timer-core needs threads and a monotonic clock, which wasm32-unknown-unknown does not have; use the timers of the \
-     browser (the crate `gloo-timers`), or the target wasm32-wasip1-threads"
-);
-
+// wasm32-unknown-unknown has neither threads nor a clock, so it has the wheels alone.
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod alarm;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod backpressure;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub mod book;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod clock;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod config;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod counters;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod deadline;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub mod delay_queue;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod engine;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 #[allow(unsafe_code, reason = "the head of the module lists the invariants")]
 mod entry;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod error;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub mod future;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod handle;
 #[cfg(all(test, timer_loom))]
 mod loom_models;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod resolution;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod shard;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod sync;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub mod time;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod timer_context;
+#[cfg_attr(
+    all(target_family = "wasm", target_os = "unknown"),
+    allow(dead_code, unused_imports, reason = "the timer uses the rest")
+)]
 pub mod wheel;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod worker;
 
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use config::{MissedTickBehavior, WheelKind};
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use counters::{LagSnapshot, TimerStats};
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use engine::{StopReport, Unprocessed};
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use entry::{Timeout, TimerTask};
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use error::{BuildError, DeadlockError, RejectReason, ScheduleError, StopError};
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 #[doc(inline)]
 pub use future::{Elapsed, Interval, Sleep, TimeoutFuture};
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use handle::{CancelOnDrop, Driver, ManualDriver, Timer, TimerBuilder, Turn, WeakTimer};
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 #[doc(no_inline)]
 pub use timer_executor as executor;
 
