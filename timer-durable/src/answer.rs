@@ -10,7 +10,7 @@ pub enum ScheduleAnswer {
     Created(TimeoutId),
     /// The key has this pending timeout, which was left alone.
     Kept(TimeoutId),
-    /// The key has this pending timeout, which was moved.
+    /// The key has this pending timeout, which was moved or updated.
     Moved(TimeoutId),
 }
 

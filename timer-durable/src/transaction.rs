@@ -42,6 +42,13 @@ pub enum IfPending {
     Earlier,
     /// Keeps the pending timeout and moves it to the later of both due times.
     Later,
+    /// Keeps the pending timeout with its id and phase, and gives it the payload, the period and
+    /// the limit of lateness of the call. It is moved to the earlier of its due time and one new
+    /// period from now. Without a period, it is moved to the earlier of both due times.
+    ///
+    /// A program that schedules a periodic timeout at each start uses this. A new period takes
+    /// effect at once, and frequent restarts do not put off the next run.
+    Update,
     /// Refuses the call.
     Refuse,
 }
@@ -85,6 +92,11 @@ impl Insert {
             period: None,
             max_lateness: None,
         }
+    }
+
+    /// Returns the due time of a pending timeout that this insert [updates](IfPending::Update).
+    pub(crate) fn updated_due(&self, pending: Micros, now: Micros) -> Micros {
+        pending.min(self.period.map_or(self.due, |period| now.saturating_add(period)))
     }
 }
 
@@ -208,7 +220,8 @@ pub enum Outcome {
     Exists,
     /// The key of the insert has this pending timeout, which was left alone.
     Kept(TimeoutId),
-    /// The key of the insert has this pending timeout, which was moved.
+    /// The key of the insert has this pending timeout, which was moved or updated. Its due time
+    /// follows.
     Moved(TimeoutId, Micros),
     /// The id of the insert is older than the store accepts, so an earlier call with it may have
     /// been executed and ended.

@@ -12,6 +12,7 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
         ("an id that is too old is refused", old_ids),
         ("an id that is taken does not touch the timeout that has the key", taken_ids),
         ("a key keeps, moves or replaces its pending timeout", keys),
+        ("an update keeps the phase of a pending timeout", updates),
         ("a running timeout keeps its key", running_keys),
         ("a cancel and a reset address a timeout by id or key", targets),
         ("a dead letter can be listed, requeued and purged", dead_letters),
@@ -124,13 +125,56 @@ fn keys<S: Store>(bench: &mut Bench<S>) {
     assert_eq!(bench.pending().len(), 2, "the replaced timeout has ended");
 }
 
+fn updates<S: Store>(bench: &mut Bench<S>) {
+    const MINUTE: i64 = 60_000_000;
+    let start = bench.future();
+    let first = Insert { period: Some(60 * MINUTE), ..keyed(start, IfPending::Keep) };
+    let id = first.id;
+    bench.insert_as(first);
+    let update = |due, period| Insert {
+        period,
+        format: 3,
+        payload: b"new".to_vec(),
+        max_lateness: Some(7),
+        ..keyed(due, IfPending::Update)
+    };
+    assert_eq!(
+        bench.insert_as(update(start + 1, Some(120 * MINUTE))),
+        Outcome::Moved(id, start),
+        "the due time is earlier"
+    );
+    assert_eq!(bench.insert_as(update(start, Some(i64::MAX))), Outcome::Moved(id, start), "a long period");
+    let now = bench.store.now();
+    let Outcome::Moved(moved, due) = bench.insert_as(update(start + 2, Some(5 * MINUTE))) else {
+        panic!("{}: not updated", bench.name)
+    };
+    assert!(moved == id && (now + 5 * MINUTE..start - 50 * MINUTE).contains(&due), "{}: {due}", bench.name);
+    assert_eq!(bench.pending(), [Position { due, id }]);
+    let past = bench.past();
+    assert_eq!(bench.insert_as(update(past, None)), Outcome::Moved(id, past), "without a period");
+    bench.insert_as(update(past, Some(5 * MINUTE)));
+    let attempt = bench.attempt(id);
+    assert_eq!(
+        (attempt.period, attempt.max_lateness, attempt.format),
+        (Some(5 * MINUTE), Some(7), 3),
+        "{}",
+        bench.name
+    );
+    assert_eq!((&*attempt.payload, attempt.key.as_deref()), (&b"new"[..], Some("key")), "{}", bench.name);
+    // An update of a retry leaves the planned time alone, from which the next run counts.
+    bench.execute(Operation::Retry { id, attempt: attempt.attempt, due: past + 1, forgive: false });
+    assert_eq!(bench.insert_as(update(start, Some(MINUTE))), Outcome::Moved(id, past + 1), "{}", bench.name);
+    assert_eq!(bench.attempt(id).planned, past, "{}", bench.name);
+}
+
 fn running_keys<S: Store>(bench: &mut Bench<S>) {
     let due = bench.past();
     let first = keyed(due, IfPending::Keep);
     let holder = first.id;
     bench.insert_as(first);
     bench.attempt(holder);
-    for if_pending in [IfPending::Keep, IfPending::Replace, IfPending::Earlier, IfPending::Later, IfPending::Refuse] {
+    use IfPending::{Earlier, Keep, Later, Refuse, Replace, Update};
+    for if_pending in [Keep, Replace, Earlier, Later, Update, Refuse] {
         let due = bench.future();
         assert_eq!(bench.insert_as(keyed(due, if_pending)), Outcome::Kept(holder), "{if_pending:?}");
     }

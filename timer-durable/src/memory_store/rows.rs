@@ -43,6 +43,10 @@ impl Inner {
                 IfPending::Keep | IfPending::Refuse => row.insert.due,
                 IfPending::Earlier => row.insert.due.min(insert.due),
                 IfPending::Later => row.insert.due.max(insert.due),
+                IfPending::Update => {
+                    let due = insert.updated_due(row.insert.due, self.present());
+                    return self.update(holder, insert, due);
+                }
                 IfPending::Replace => {
                     self.end(holder);
                     replaced = Some(holder);
@@ -59,6 +63,15 @@ impl Inner {
         }
         self.add(Row { insert: insert.clone(), attempt: 0, forgiven: 0, planned: None, begun: None });
         Outcome::Created { replaced }
+    }
+
+    fn update(&mut self, id: TimeoutId, new: &Insert, due: Micros) -> Outcome {
+        if let Some(row) = self.rows.get_mut(&id) {
+            row.insert = Insert { id, due: row.insert.due, key: row.insert.key.take(), ..new.clone() };
+            let planned = row.planned.filter(|_| due == row.insert.due);
+            self.move_to(id, due, planned);
+        }
+        Outcome::Moved(id, due)
     }
 
     fn reset(&mut self, target: &Target, due: Micros) -> Outcome {

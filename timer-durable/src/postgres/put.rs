@@ -121,6 +121,7 @@ fn name(if_pending: IfPending) -> &'static str {
         IfPending::Replace => "replace",
         IfPending::Earlier => "earlier",
         IfPending::Later => "later",
+        IfPending::Update => "update",
         IfPending::Refuse => "refuse",
     }
 }

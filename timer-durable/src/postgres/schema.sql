@@ -124,11 +124,21 @@ begin
                 when v_holder.begun is not null then v_holder.due
                 when p_if_pending = 'earlier' then least(v_holder.due, p_due)
                 when p_if_pending = 'later' then greatest(v_holder.due, p_due)
+                when p_if_pending = 'update'
+                    then least(v_holder.due, coalesce(timer.now() + p_period::numeric, p_due))
                 else v_holder.due
             end;
             if p_if_pending = 'replace' and v_holder.begun is null then
                 perform timer.end_timeout(v_holder.id, p_instance);
                 v_replaced := v_holder.id;
+            elsif p_if_pending = 'update' and v_holder.begun is null then
+                update timer.timeout t
+                set format = p_format, payload = p_payload, period = p_period, max_lateness = p_max_lateness,
+                    planned = case when put.due = t.due then t.planned end,
+                    due = put.due, shard = p_shard, foreign_xid = v_xid
+                where t.id = v_holder.id;
+                answer := 'moved';
+                return;
             elsif due = v_holder.due then
                 answer := 'kept';
                 return;
@@ -277,7 +287,7 @@ end
 $$;
 
 -- Schedules a timeout in the caller's transaction, and returns the id of the timeout that is pending
--- then. `if_pending` is keep, replace, earlier, later or refuse. `format` tells the handler how to read
+-- then. `if_pending` is keep, replace, earlier, later, update or refuse. `format` tells the handler how to read
 -- the payload: 1 is bytes, 2 is text, 3 is JSON. It is due after `delay` or at the time `at`.
 create function timer.schedule(
     topic text, payload bytea, delay interval default null, key text default null, if_pending text default 'keep',
@@ -290,8 +300,8 @@ declare
         || substr(replace(gen_random_uuid()::text, '-', ''), 1, 12))::uuid);
     v_put record;
 begin
-    if if_pending is null or if_pending not in ('keep', 'replace', 'earlier', 'later', 'refuse') then
-        raise exception 'if_pending: % was given; allowed is keep, replace, earlier, later, refuse', if_pending
+    if if_pending is null or if_pending not in ('keep', 'replace', 'earlier', 'later', 'update', 'refuse') then
+        raise exception 'if_pending: % was given; allowed is keep, replace, earlier, later, update, refuse', if_pending
             using errcode = 'invalid_parameter_value';
     end if;
     if octet_length(topic) > 255 or octet_length(key) > 255 then

@@ -111,6 +111,17 @@ fn insert(tombstones: Tombstones<'_>, create: &mut Create<'_>, new: &Insert) -> 
         IfPending::Keep | IfPending::Refuse => due,
         IfPending::Earlier => due.min(new.due),
         IfPending::Later => due.max(new.due),
+        IfPending::Update => {
+            let mut update = db.prepare_cached(
+                "update timeout set format = ?2, payload = ?3, period = ?4, max_lateness = ?5 where id = ?1",
+            )?;
+            update.execute(params![blob(holder), new.format, new.payload, new.period, new.max_lateness])?;
+            let new_due = new.updated_due(due, tombstones.now);
+            if new_due < due {
+                change_due(db, holder, new_due, create.far)?;
+            }
+            return Ok(Outcome::Moved(holder, new_due));
+        }
         IfPending::Replace => {
             db.prepare_cached("delete from timeout where id = ?1")?.execute([blob(holder)])?;
             tombstones.leave(holder)?;

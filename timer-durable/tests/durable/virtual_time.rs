@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::executor::block_on;
-use timer_durable::{CancelAnswer, Due, DurableTimer, Error, MemoryStore, ResetAnswer, Retry, Topic};
+use timer_durable::{CancelAnswer, Due, DurableTimer, Error, IfPending, MemoryStore, ResetAnswer, Retry, Topic};
 
 use crate::t;
 
@@ -133,4 +133,30 @@ fn a_delay_does_not_count_the_time_of_earlier_work() {
     assert_eq!(driver.run_due(), 0, "it was scheduled just now, for ten seconds later");
     futures::executor::block_on(call).unwrap();
     assert_eq!(driver.advance(ten), 1);
+}
+
+/// Returns how many times a periodic timeout runs in 24 hours. The program starts `starts` times in
+/// that time, and asks for the period each time.
+fn runs_in_a_day(starts: u32, pending: Duration, period: Duration) -> usize {
+    let (store, day) = (MemoryStore::new(), 86_400 * SECOND);
+    let (mut ran, start) = (0, || DurableTimer::builder().topic(t(), ok).build_manual(store.clone()).unwrap());
+    let call = |timer: &DurableTimer, delay, period| {
+        let call = timer.timeout_builder(t(), &()).key("k").if_pending(IfPending::Update);
+        call.after(delay).every(period).schedule().unwrap()
+    };
+    call(&start().0, pending, pending);
+    for _ in 0..starts {
+        let (timer, mut driver) = start();
+        call(&timer, Duration::ZERO, period);
+        ran += driver.advance(day / starts);
+    }
+    ran
+}
+
+#[test]
+fn an_update_takes_the_new_period_and_keeps_the_phase() {
+    let (hour, minute) = (3_600 * SECOND, 60 * SECOND);
+    assert_eq!(runs_in_a_day(1, hour, 5 * minute), 288, "the new period counts from the start");
+    assert_eq!(runs_in_a_day(48, hour, hour), 24, "a start each half hour puts no run off");
+    assert_eq!(runs_in_a_day(1, hour, 2 * hour), 12, "the pending run stays, and the period follows it");
 }

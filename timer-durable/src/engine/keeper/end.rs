@@ -79,6 +79,11 @@ impl<S: Store> Keeper<S> {
                 let moves = match new.if_pending {
                     IfPending::Earlier => due < before,
                     IfPending::Later => due > before,
+                    IfPending::Update => {
+                        let updated = insert((*new).clone(), now, 0).updated_due(before, now);
+                        **then = NewTimeout { id: Some(holder), when: When::At(updated), ..*new };
+                        return reply.send(Ok(Answer::Scheduled(ScheduleAnswer::Moved(holder))));
+                    }
                     _ => false,
                 };
                 if moves {
