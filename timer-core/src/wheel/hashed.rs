@@ -188,8 +188,8 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
 
     fn drain(&mut self) -> impl Iterator<Item = Entry<V>> {
         (self.reading, self.base.len) = (None, 0);
-        let overdue = mem::replace(&mut self.base.overdue, Bucket::default());
-        let lists = self.lists.iter_mut().map(|list| mem::replace(list, Bucket::default())).collect::<Vec<_>>();
+        let overdue = mem::take(&mut self.base.overdue);
+        let lists = self.lists.iter_mut().map(mem::take).collect::<Vec<_>>();
         self.minima = Minima::new(lists.len());
         [overdue].into_iter().chain(lists).flat_map(|list| list.into_iter())
     }

@@ -267,7 +267,7 @@ impl<V, P: Tracker<V>> RawWheel for RawHierarchical<V, P> {
 
     fn drain(&mut self) -> impl Iterator<Item = Entry<V>> {
         (self.base.len, self.occupied, self.cascades) = (0, 0, Cascades::default());
-        let overdue = std::mem::replace(&mut self.base.overdue, Bucket::default());
+        let overdue = std::mem::take(&mut self.base.overdue);
         let levels = std::mem::take(&mut self.levels).into_iter().flatten();
         [overdue].into_iter().chain(levels.flat_map(|level| level.buckets)).flat_map(|bucket| bucket.into_iter())
     }
