@@ -18,7 +18,7 @@ const FENCE: &str = "
 with fence as materialized (
     select timer.now() as now, pg_current_xact_id()::text::bigint as xid from timer.node where id = $1 and alive for share)";
 
-/// A part of a batch.
+/// A part of a batch. Its name in Rust is also that of its query in the statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Created,
@@ -40,7 +40,6 @@ pub(super) enum Part {
 /// The statement of a part. `{1}` is the first of its own parameters.
 pub(super) struct Definition {
     part: Part,
-    name: &'static str,
     types: &'static [Type],
     text: &'static str,
 }
@@ -72,7 +71,6 @@ pub(super) static PARTS: [Definition; 13] = [
     // a statement that expects a conflict looks for it before each row.
     Definition {
         part: Part::Created,
-        name: "created",
         types: INSERT_TYPES.split_at(8).0,
         text: "
     insert into timer.timeout(id, shard, foreign_xid, due, topic, format, payload, period, max_lateness)
@@ -82,7 +80,6 @@ pub(super) static PARTS: [Definition; 13] = [
     },
     Definition {
         part: Part::Inserted,
-        name: "inserted",
         types: &INSERT_TYPES,
         text: "
     insert into timer.timeout(id, shard, foreign_xid, due, topic, format, payload, period, max_lateness, key)
@@ -94,7 +91,6 @@ pub(super) static PARTS: [Definition; 13] = [
     },
     Definition {
         part: Part::Moved,
-        name: "moved",
         types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
         text: "
     update timer.timeout t set due = ({2})[width_bucket(t.id, {1})], {SHARD_OF_WRITER}, planned = null
@@ -103,7 +99,6 @@ pub(super) static PARTS: [Definition; 13] = [
     },
     Definition {
         part: Part::Cancelled,
-        name: "cancelled",
         types: &[Type::UUID_ARRAY],
         text: "
     delete from timer.timeout t
@@ -112,7 +107,6 @@ pub(super) static PARTS: [Definition; 13] = [
     },
     Definition {
         part: Part::Done,
-        name: "done",
         types: &[Type::UUID_ARRAY, Type::INT4_ARRAY],
         text: "
     delete from timer.timeout t
@@ -122,7 +116,6 @@ pub(super) static PARTS: [Definition; 13] = [
     },
     Definition {
         part: Part::Repeated,
-        name: "repeated",
         types: &[Type::UUID_ARRAY, Type::INT4_ARRAY, Type::INT8_ARRAY, Type::INT2_ARRAY],
         text: "
     update timer.timeout t set due = ({3})[width_bucket(t.id, {1})], begun = null,
@@ -140,7 +133,6 @@ pub(super) static PARTS: [Definition; 13] = [
     },
     Definition {
         part: Part::Begun,
-        name: "begun",
         types: &[Type::UUID_ARRAY],
         text: "
     update timer.timeout t set attempt = t.attempt + 1, begun = ($2)[t.shard + 1], foreign_xid = null
@@ -151,7 +143,6 @@ pub(super) static PARTS: [Definition; 13] = [
     },
     Definition {
         part: Part::CancelledYoung,
-        name: "cancelled_young",
         types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
         text: "
     update timer.timeout t set ended = ({2})[width_bucket(t.id, {1})], key = null, payload = '', foreign_xid = null
@@ -160,7 +151,6 @@ pub(super) static PARTS: [Definition; 13] = [
     },
     Definition {
         part: Part::DoneYoung,
-        name: "done_young",
         types: &[Type::UUID_ARRAY, Type::INT4_ARRAY, Type::INT8_ARRAY],
         text: "
     update timer.timeout t set ended = ({3})[width_bucket(t.id, {1})], key = null, payload = '', foreign_xid = null
@@ -170,7 +160,6 @@ pub(super) static PARTS: [Definition; 13] = [
     },
     Definition {
         part: Part::Buried,
-        name: "buried",
         types: &[Type::UUID_ARRAY, Type::INT4_ARRAY, Type::TEXT_ARRAY],
         text: "
     update timer.timeout t set ended = (select now from fence), reason = ({3})[width_bucket(t.id, {1})], foreign_xid = null
@@ -180,7 +169,6 @@ pub(super) static PARTS: [Definition; 13] = [
     },
     Definition {
         part: Part::Requeued,
-        name: "requeued",
         types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
         text: "
     update timer.timeout t set ended = null, reason = null, begun = null, forgiven = t.attempt, {SHARD_OF_WRITER}, planned = null,
@@ -193,7 +181,6 @@ pub(super) static PARTS: [Definition; 13] = [
     },
     Definition {
         part: Part::Purged,
-        name: "purged",
         types: &[Type::UUID_ARRAY],
         text: "
     delete from timer.timeout t
@@ -202,7 +189,6 @@ pub(super) static PARTS: [Definition; 13] = [
     },
     Definition {
         part: Part::PurgedYoung,
-        name: "purged_young",
         types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
         text: "
     update timer.timeout t set ended = ({2})[width_bucket(t.id, {1})], reason = null, key = null, payload = ''
@@ -269,7 +255,8 @@ pub(super) fn write(parts: Parts) -> Sql {
     let mut answer = format!("\nselect -1, now, null::uuid[], {nulls} from fence");
     let mut announced = Vec::new();
     for part in parts.iter() {
-        let Definition { part, name, types: own, text: statement } = &PARTS[part as usize];
+        let Definition { part, types: own, text: statement } = &PARTS[part as usize];
+        let name = format!("{part:?}");
         let number = *part as i32;
         let parameter = |n: usize| format!("${}", types.len() + n);
         let numbered = (1..=own.len())
@@ -304,9 +291,8 @@ pub(super) fn write(parts: Parts) -> Sql {
             announced.join(" or ")
         ));
     }
-    let ended =
-        [(Part::Done, "done"), (Part::DoneYoung, "done_young")].into_iter().filter(|(part, _)| parts.has(*part));
-    let ended: String = ended.map(|(_, name)| format!(" or i.predecessor in (select e.id from {name} e)")).collect();
+    let ended = [Part::Done, Part::DoneYoung].into_iter().filter(|part| parts.has(*part));
+    let ended: String = ended.map(|part| format!(" or i.predecessor in (select e.id from {part:?} e)")).collect();
     let text = text.replace("{SHARD_OF_WRITER}", SHARD_OF_WRITER).replace("{LIVE}", LIVE).replace("{ENDED}", &ended);
     Sql { text, types }
 }
