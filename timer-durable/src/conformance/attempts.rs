@@ -91,13 +91,19 @@ fn follow_ups<S: Store>(bench: &mut Bench<S>) {
     let id = first.id;
     bench.insert_as(first);
     bench.attempt(id);
-    let end = |attempt, then: &Insert| Operation::Done { id, attempt, next: None, then: Some(Box::new(then.clone())) };
-    assert!(!bench.changes(end(2, &late)), "not the last attempt");
-    assert!(bench.changes(end(1, &second)));
-    assert!(!bench.changes(end(1, &late)), "it has ended");
+    let end =
+        |id, attempt, then: &Insert| Operation::Done { id, attempt, next: None, then: Some(Box::new(then.clone())) };
+    assert!(!bench.changes(end(id, 2, &late)), "not the last attempt");
+    assert!(bench.changes(end(id, 1, &second)));
+    assert!(!bench.changes(end(id, 1, &late)), "it has ended");
     assert_eq!(bench.pending(), [Position { due: future, id: second.id }]);
     let holder = bench.insert_as(keyed(future));
     assert_eq!(holder, Outcome::Kept(second.id), "it has the key");
+    let id = bench.insert(past);
+    bench.attempt(id);
+    let old = Insert::new(TimeoutId::from_u128(1), future, "topic");
+    assert!(bench.changes(end(id, 1, &old)));
+    assert_eq!(bench.pending().len(), 2, "the attempt may have taken longer than an id can be used");
 }
 
 fn planned_times<S: Store>(bench: &mut Bench<S>) {

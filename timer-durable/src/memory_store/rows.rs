@@ -28,12 +28,20 @@ impl Inner {
     }
 
     fn insert(&mut self, insert: &Insert) -> Outcome {
-        if self.rows.contains_key(&insert.id) || self.dead.contains_key(&insert.id) || self.ended.contains(&insert.id) {
+        if self.is_used(insert.id) {
             return Outcome::Exists;
         }
         if insert.id.repeatable_until(self.epoch).is_some_and(|until| until <= self.present()) {
             return Outcome::TooOld;
         }
+        self.insert_new(insert)
+    }
+
+    fn is_used(&self, id: TimeoutId) -> bool {
+        self.rows.contains_key(&id) || self.dead.contains_key(&id) || self.ended.contains(&id)
+    }
+
+    fn insert_new(&mut self, insert: &Insert) -> Outcome {
         let mut replaced = None;
         let holder = insert.key.as_ref().and_then(|key| self.keys.get(&(insert.topic.clone(), key.clone())));
         if let Some(&holder) = holder {
@@ -100,7 +108,8 @@ impl Inner {
             }
             None => self.end(id),
         }
-        then.map(|then| self.insert(then));
+        // The attempt may have taken longer than a caller may use an id.
+        then.filter(|then| !self.is_used(then.id)).map(|then| self.insert_new(then));
         Outcome::Changed(id)
     }
 

@@ -86,7 +86,7 @@ pub(super) static PARTS: [Definition; 13] = [
     select i.id, {1}, case when $3 is null then fence.xid end, i.due, i.topic, i.format, i.payload, i.period, i.max_lateness, i.key
     from fence, unnest({2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11})
         as i(id, due, topic, format, payload, period, max_lateness, key, until, predecessor)
-    where (i.until is null or i.until > fence.now) and (i.predecessor is null{ENDED})
+    where (i.until is null or i.until > fence.now or i.predecessor is not null) and (i.predecessor is null{ENDED})
     on conflict do nothing returning id",
     },
     Definition {

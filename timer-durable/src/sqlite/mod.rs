@@ -51,8 +51,8 @@ const MAX_SLEEP: Duration = Duration::from_secs(30);
 /// (mode 600). The type of the connection for [`Due::complete_in`](crate::Due::complete_in) is
 /// `rusqlite::Connection`.
 ///
-/// If the file is removed, renamed or replaced while it is open, every later call is an error and
-/// no timeout begins, until the file is opened again.
+/// If one of these files is removed, renamed or replaced while it is open, every later call is an
+/// error and no timeout begins, until the file is opened again.
 ///
 /// # Examples
 ///

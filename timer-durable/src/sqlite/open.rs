@@ -213,7 +213,7 @@ pub(super) fn connect(path: &Path) -> Result<(Connection, Owner), OpenError> {
 pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
     let error = |error: rusqlite::Error| explain(path, &error);
     check_sqlite(rusqlite::version_number())?;
-    let (connection, owner) = connect(path)?;
+    let (connection, mut owner) = connect(path)?;
     connection.set_prepared_statement_cache_capacity(64);
     // The first access takes the lock, and the connection keeps it until it is closed.
     connection.execute_batch("pragma locking_mode = exclusive; pragma busy_timeout = 0;").map_err(error)?;
@@ -242,6 +242,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
     }
     // Writing takes the lock, and shows whether the file can be written at all.
     connection.execute_batch("begin immediate; update meta set floor = floor; commit").map_err(error)?;
+    owner.watch_log().map_err(|error| OpenError::Io { path: path.to_owned(), why: error.to_string() })?;
     let floor = number(&connection, "select floor from meta").map_err(error)?;
     Ok(Opened { connection, owner, floor })
 }

@@ -34,6 +34,8 @@ pub(super) struct Owner {
     _lock: File,
     lock: Place,
     file: Place,
+    /// The write-ahead log of the database, once the database is open.
+    log: Option<Place>,
 }
 
 /// A path, and the file to which it led when it was opened.
@@ -57,7 +59,7 @@ impl Owner {
                 Ok(lock) => {
                     let id = system::id(&lock.metadata()?);
                     let file = Place(path.to_owned(), system::id(&file));
-                    Ok(Self { _lock: lock, lock: Place(lock_path.clone(), id), file })
+                    Ok(Self { _lock: lock, lock: Place(lock_path.clone(), id), file, log: None })
                 }
                 Err(owner) => Err(OpenError::InUse { path: path.to_owned(), owner }),
             })
@@ -74,27 +76,42 @@ impl Owner {
         &self.file.0
     }
 
-    /// Returns an error if the path of the database or of its lock does not lead to the file that
-    /// was opened.
+    /// Looks at the write-ahead log from now on. A log that another program has removed, for
+    /// example because it found none of SQLite's locks, takes all later commits with it.
+    pub(super) fn watch_log(&mut self) -> io::Result<()> {
+        let mut path = OsString::from(self.path());
+        path.push("-wal");
+        let id = system::id(&fs::metadata(&path)?);
+        self.log = Some(Place(path.into(), id));
+        Ok(())
+    }
+
+    /// Returns an error if the path of the database, of its log or of its lock does not lead to the
+    /// file that was opened.
     pub(super) fn check(&self) -> io::Result<()> {
-        [&self.file, &self.lock].into_iter().try_for_each(|Place(path, id)| {
-            let change = match fs::metadata(path) {
-                Ok(found) if system::id(&found) == *id => return Ok(()),
-                Ok(_) => "replaced by another file",
-                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                    "removed or renamed"
-                }
-                Err(error) => return Err(error),
-            };
-            Err(io::Error::new(io::ErrorKind::NotFound, format!("{} was {change} while it was in use", path.display())))
-        })
+        [&self.file, &self.lock].into_iter().chain(&self.log).try_for_each(Place::check)
+    }
+}
+
+impl Place {
+    fn check(&self) -> io::Result<()> {
+        let Self(path, id) = self;
+        let change = match fs::metadata(path) {
+            Ok(found) if system::id(&found) == *id => return Ok(()),
+            Ok(_) => "replaced by another file",
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                "removed or renamed"
+            }
+            Err(error) => return Err(error),
+        };
+        Err(io::Error::new(io::ErrorKind::NotFound, format!("{} was {change} while it was in use", path.display())))
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
         // Others that have opened the file begin anew when they find that it was removed.
-        if self.check().is_ok() {
+        if self.lock.check().is_ok() {
             let _removed = fs::remove_file(&self.lock.0);
         }
     }

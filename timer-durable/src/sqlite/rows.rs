@@ -36,7 +36,7 @@ pub(super) fn execute(db: &Connection, batch: &[Operation], epoch: i64, now: Mic
             let ended = changed(*id, end.execute(params![blob(*id), attempt])?);
             if ended != Outcome::NotFound {
                 tombstones.leave(*id)?;
-                then.as_deref().map_or(Ok(ended.clone()), |then| insert(tombstones, &mut create, then))?;
+                then.as_deref().map_or(Ok(()), |then| follow(tombstones, &mut create, then))?;
             }
             Ok(ended)
         }
@@ -134,6 +134,15 @@ fn insert(tombstones: Tombstones<'_>, create: &mut Create<'_>, new: &Insert) -> 
     }
     change_due(db, holder, new_due, create.far)?;
     Ok(Outcome::Moved(holder, new_due))
+}
+
+/// Inserts the timeout that follows an attempt, unless its id was used before. The attempt may have
+/// taken longer than a caller may use an id.
+fn follow(tombstones: Tombstones<'_>, create: &mut Create<'_>, then: &Insert) -> Result<()> {
+    if tombstones.refusal(then.id)? != Some(Outcome::Exists) {
+        create.execute(tombstones.db, then)?;
+    }
+    Ok(())
 }
 
 /// Returns `true` if a timeout or a dead letter has the id.

@@ -63,7 +63,7 @@ fn one_of_many_threads_opens_a_file() {
 #[test]
 fn a_file_that_is_gone_is_an_error() {
     type Change = fn(&Folder);
-    let changes: [(&str, Change); 4] = [
+    let changes: [(&str, Change); 5] = [
         ("removed", |folder| fs::remove_file(folder.file()).unwrap()),
         ("replaced", |folder| {
             let other = folder.path().join("other.db");
@@ -72,6 +72,7 @@ fn a_file_that_is_gone_is_an_error() {
         }),
         ("removed", |folder| fs::remove_dir_all(folder.path()).unwrap()),
         ("removed", |folder| fs::remove_file(folder.path().join("timeouts.db-owner")).unwrap()),
+        ("removed", |folder| fs::remove_file(folder.path().join("timeouts.db-wal")).unwrap()),
     ];
     for (word, change) in changes {
         let folder = Folder::new();

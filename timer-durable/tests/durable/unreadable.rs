@@ -78,6 +78,31 @@ fn a_row_that_cannot_be_read_is_a_dead_letter() {
 }
 
 #[test]
+fn extreme_values_of_a_row_harm_no_other() {
+    let values = [
+        "due = -9223372036854775808, period = 1",
+        "planned = -9223372036854775808, period = 1",
+        "planned = 9223372036854775807, period = 9223372036854775807",
+        "forgiven = 4294967295",
+        "attempt = 4294967294, forgiven = 0",
+        "max_lateness = -9223372036854775808",
+    ];
+    for value in values {
+        let folder = Folder::new();
+        let (timer, _) = open(&folder);
+        ["a", "extreme", "b"].into_iter().for_each(|key| schedule(&timer, key, Duration::from_millis(100)));
+        timer.stop(LONG).unwrap();
+        drop(timer);
+        change(&folder, &format!("update timeout set {value} where key = 'extreme'"));
+        let (timer, ran) = open(&folder);
+        let others = ran.iter().filter(|key| key != "extreme").take(2);
+        assert_eq!(others.count(), 2, "D11: {value}");
+        schedule(&timer, "later", Duration::from_millis(200));
+        assert!(ran.iter().any(|key| key == "later"), "{value}");
+    }
+}
+
+#[test]
 fn a_dead_letter_that_cannot_be_read_says_so() {
     let folder = Folder::new();
     let (timer, _) = open(&folder);

@@ -95,7 +95,7 @@ impl<S: Store> Keeper<S> {
         self.remove(id);
         self.overdue_running += usize::from(is_overdue);
         self.figures.lock().begun += 1;
-        let lag = Duration::from_micros(u64::try_from(now - due).unwrap_or(0));
+        let lag = Duration::from_micros(u64::try_from(now.saturating_sub(due)).unwrap_or(0));
         self.figures.lock().lag.record(lag);
         let known = self.settings.topics.get_key_value(topic.as_str());
         let name = known.map_or_else(|| topic.as_str().into(), |(name, _)| name.clone());
@@ -124,7 +124,9 @@ impl<S: Store> Keeper<S> {
         let limit = max_lateness.or_else(|| rules.max_lateness.map(micros));
         // The time for which a run waits for a handler counts as lateness. The delay of a retry
         // does not, because the handler has chosen it.
-        let is_first = attempt - forgiven == 1;
+        // Another program may have written any number.
+        let tries = attempt.saturating_sub(forgiven);
+        let is_first = tries == 1;
         let late = now.saturating_sub(if is_first { planned } else { due });
         if limit.is_some_and(|limit| late > limit) {
             if let Some(running) = self.running.get_mut(&id) {
@@ -133,7 +135,7 @@ impl<S: Store> Keeper<S> {
             self.unwritten.push(end(AttemptResult::Expired));
             return None;
         }
-        if attempt - forgiven > rules.attempts {
+        if tries > rules.attempts {
             // The last attempt has reported no end, because its process died.
             let reason = format!("no end after {} attempts", rules.attempts);
             self.unwritten.push(end(AttemptResult::Failed(Retry::dead(reason))));

@@ -37,7 +37,7 @@ impl<S: Store> Keeper<S> {
             AttemptResult::NotStarted => Operation::Retry { id, attempt, due: now, forgive: true },
             AttemptResult::Failed(failure) => {
                 let rules = self.settings.topics.get(&running.topic).map(|(rules, _)| rules);
-                let tries = attempt - running.forgiven;
+                let tries = attempt.saturating_sub(running.forgiven);
                 let is_last = rules.is_some_and(|rules| tries >= rules.attempts);
                 if failure.how == How::Dead || is_last {
                     Operation::Bury { id, attempt, reason: failure.reason.clone() }
@@ -194,6 +194,6 @@ impl<S: Store> Keeper<S> {
 /// this run do not shift the next one.
 fn next_run(running: &Running, now: Micros) -> Option<Micros> {
     let period = running.period.filter(|period| *period > 0)?;
-    let missed = (now - running.planned).max(0) / period;
-    Some(running.planned.saturating_add(period.saturating_mul(missed + 1)))
+    let missed = now.saturating_sub(running.planned).max(0) / period;
+    Some(running.planned.saturating_add(period.saturating_mul(missed.saturating_add(1))))
 }
