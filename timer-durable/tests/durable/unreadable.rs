@@ -90,10 +90,11 @@ fn extreme_values_of_a_row_harm_no_other() {
     for value in values {
         let folder = Folder::new();
         let (timer, _) = open(&folder);
-        ["a", "extreme", "b"].into_iter().for_each(|key| schedule(&timer, key, Duration::from_millis(100)));
+        ["a", "extreme", "b"].into_iter().for_each(|key| schedule(&timer, key, LONG));
         timer.stop(LONG).unwrap();
         drop(timer);
-        change(&folder, &format!("update timeout set {value} where key = 'extreme'"));
+        let due = "update timeout set due = 1";
+        change(&folder, &format!("{due}; update timeout set {value} where key = 'extreme'"));
         let (timer, ran) = open(&folder);
         let others = ran.iter().filter(|key| key != "extreme").take(2);
         assert_eq!(others.count(), 2, "D11: {value}");
