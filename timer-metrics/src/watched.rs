@@ -94,7 +94,10 @@ mod tests {
     fn the_cost_of_adding_does_not_depend_on_the_number_of_timers() {
         const MANY: u64 = 20_000;
         let (mut list, upgrades) = (List::default(), Cell::new(0));
-        let upgrade = |_: &()| Some(upgrades.set(upgrades.get() + 1));
+        let upgrade = |(): &()| {
+            upgrades.set(upgrades.get() + 1);
+            Some(())
+        };
         for n in 1..=MANY {
             let label = list.add("timer".to_owned(), (), upgrade, &mut Vec::new());
             assert_eq!(label, if n == 1 { "timer".to_owned() } else { format!("timer-{n}") });
