@@ -214,13 +214,13 @@ fn a_herd_leaves_everything_to_its_last_node() {
     Cluster::new(server.url(&database), 1).quit(0);
     server.sql(
         &database,
-        "create table fault(shard int, old bigint, new bigint);
+        "create table public.fault(shard int, old bigint, new bigint);
          create function watch() returns trigger language plpgsql as $$ begin
              if old.owner is distinct from new.owner and (
                  new.epoch < old.epoch or (new.owner is not null and new.epoch = old.epoch)
                  or (old.owner is not null and new.owner is not null
                      and exists (select from timer.node where id = old.owner and alive))
-             ) then insert into fault values (new.shard, old.owner, new.owner); end if;
+             ) then insert into public.fault values (new.shard, old.owner, new.owner); end if;
              return null;
          end $$;
          create trigger watch after update on timer.shard for each row execute function watch()",
@@ -232,5 +232,5 @@ fn a_herd_leaves_everything_to_its_last_node() {
     }
     cluster.load(1_000 * MILLI);
     assert_balanced(&cluster.settle(&server, &database));
-    assert_eq!(server.sql(&database, "select * from fault"), "");
+    assert_eq!(server.sql(&database, "select * from public.fault"), "");
 }

@@ -26,7 +26,7 @@ impl<'a> Points<'a> {
     /// Adds the trigger to a database that has the schema.
     pub(crate) fn install(server: &'a Server, database: &'a str) -> Self {
         let trigger = format!(
-            "create table gate(point text);
+            "create table public.gate(point text);
              create function hold() returns trigger language plpgsql as $$
              declare v_point text;
              begin
@@ -34,9 +34,9 @@ impl<'a> Points<'a> {
                      when new.owner is null and old.owner is not null then 'Release'
                      when new.owner is distinct from old.owner and old.owner is not null then 'TakeOver'
                  end;
-                 if v_point in (select point from gate) then
+                 if v_point in (select point from public.gate) then
                      perform pg_advisory_xact_lock({LOCK}, coalesce(new.owner, old.owner)::int);
-                     while v_point in (select point from gate) loop perform pg_sleep(0.005); end loop;
+                     while v_point in (select point from public.gate) loop perform pg_sleep(0.005); end loop;
                  end if;
                  return new;
              end $$;
@@ -48,12 +48,12 @@ impl<'a> Points<'a> {
 
     /// Holds the next node that comes to the point.
     pub(crate) fn close(&self, point: Point) {
-        self.server.sql(self.database, &format!("insert into gate values ('{point:?}')"));
+        self.server.sql(self.database, &format!("insert into public.gate values ('{point:?}')"));
     }
 
     /// Lets nodes pass.
     pub(crate) fn open(&self) {
-        self.server.sql(self.database, "delete from gate");
+        self.server.sql(self.database, "delete from public.gate");
     }
 
     /// Returns the name of the node that is held, if there is one.
