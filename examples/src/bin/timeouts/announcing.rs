@@ -45,8 +45,10 @@ impl<S: Store> Store for Announcing<S> {
         let mut attempts = self.attempts.0.lock();
         for (operation, outcome) in batch.iter().zip(&outcomes) {
             match (operation, outcome) {
+                // The keeper repeats these ends.
+                (Operation::Done { .. }, Outcome::Locked | Outcome::Refused(_)) => {}
                 (Operation::Done { id, attempt, .. }, outcome) => {
-                    if let (Outcome::Changed(_), Some((key, _))) = (outcome, attempts.remove(id)) {
+                    if let (Some((key, _)), Outcome::Changed(_)) = (attempts.remove(id), outcome) {
                         _ = self.lines.send(format!("done {key} {attempt}"));
                     }
                 }
