@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Row {
     /// The name of the timer.
     pub peer: String,
-    /// A name from [`workloads::ALL`](crate::workloads::ALL).
+    /// A name from [`WORKLOADS`](crate::registry::WORKLOADS).
     pub workload: String,
     /// `name=value` pairs joined by commas, or `-`.
     pub params: String,

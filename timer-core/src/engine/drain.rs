@@ -3,7 +3,7 @@
 //! 1. New timeouts are refused, because `has_started` sends their callers to `spawn_worker`.
 //!    Futures find the hints of the shards closed.
 //! 2. All entries are taken out of the shards. Periodic ones end, and the others are linked again.
-//!    A periodic task that runs meanwhile ends after its run ([`super::run`]).
+//!    A periodic task that is running ends after its run ([`run`](mod@super::run)).
 //! 3. The caller waits until no timeout is pending, and then stops the timer.
 
 use super::Engine;

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// - `Timer::new().new_timeout(..)` drops the timer at the end of the statement, which cancels the
 ///   timeout.
 /// - A task that captures a `Timer` keeps the timer alive. Use
-///   [`Timeout::timer`](crate::Timeout::timer) or a [`WeakTimer`](crate::WeakTimer) in the task.
+///   [`Timeout::timer`](crate::Timeout::timer) or a [`WeakTimer`] in the task.
 ///
 /// # Cost
 ///
