@@ -13,7 +13,7 @@ xflags::xflags! {
             /// Replaces the kept text.
             optional --bless
         }
-        /// Runs the workloads on this timer and on others, in at most ten minutes.
+        /// Runs the workloads on this timer and on others.
         cmd bench {
             /// Runs these workloads, as pair,cancel.
             optional --only workloads: String

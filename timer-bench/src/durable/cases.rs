@@ -1,5 +1,5 @@
-//! What is measured of durable timeouts, on one store that is new. To add a row, write a function
-//! and name it in [`run`].
+//! The cases of durable timeouts, each on a new store. To add a row, write a function and name it
+//! in [`run`].
 
 use super::subject::{Micros, Subject, now};
 use crate::out::{Run, Stop, quantile};

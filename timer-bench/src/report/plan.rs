@@ -35,7 +35,7 @@ const fn by(program: &'static str, mut step: Step) -> Step {
     step
 }
 
-/// All steps. They take at most ten minutes on two CPUs.
+/// All steps, in the order in which they run.
 pub(super) const STEPS: &[Step] = &[
     step(3, "schedule", ""),
     by("workload-mimalloc", of(step(3, "schedule", "--threads 1"), &[OURS, "tokio"])),

@@ -80,7 +80,7 @@ impl Results {
         self.0.iter().filter(move |one| one.workload == workload && one.unit == unit && one.has(params))
     }
 
-    /// Returns the lines over time of a unit: the peer with the parameters, and the points.
+    /// Returns the lines of a unit over time, each with its peer, its parameters and its points.
     pub(super) fn over_time(&self, workload: &str, unit: &str) -> Vec<(String, Points)> {
         let mut lines: Vec<(String, Points)> = Vec::new();
         for one in
