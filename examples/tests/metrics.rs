@@ -96,7 +96,7 @@ fn check_names(scrape: &Exposition) {
 
 #[test]
 fn all_metrics_exist_and_counters_only_grow() {
-    // The replay takes 20 s, which is long enough to scrape it several times.
+    // The replay takes 20 s, long enough for several scrapes.
     let sessions = Sessions::start(&["--idle", "60"]);
     let first = sessions.scrape();
     check_names(&first);

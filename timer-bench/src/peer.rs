@@ -1,9 +1,9 @@
 //! The traits of the compared timers.
 //!
 //! Each peer is used in the cheapest way that its interface offers. Peers that run closures get a
-//! closure that captures a copy of the job, which is mostly a pointer. Peers whose timers are
+//! closure that captures a copy of the job, mostly a pointer. Peers whose timers are
 //! futures get neither a task nor a spawn. Each future is polled once with a waker that does the
-//! work inline, which is less than a program pays. All dispatch is static.
+//! work inline, so it costs less than in a program. All dispatch is static.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(crate) const TICK: Duration = Duration::from_millis(1);
 /// The name of ours, to which the others are compared.
 pub(crate) const OURS: &str = "timer";
 
-/// The name of the floor, which is the least work of any timer.
+/// The name of the floor, the least work of any timer.
 pub(crate) const FLOOR: &str = "floor";
 
 /// The work of a timer when it is due. The task captures a copy of the job.

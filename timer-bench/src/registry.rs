@@ -34,7 +34,7 @@ pub const WORKLOADS: &[(&str, &str)] = &[
     ("instructions", "instructions of an operation, and those of them that lock the memory bus"),
     ("held", "the longest hold of a shard's lock"),
     ("durable-sqlite", "durable timeouts in an SQLite file"),
-    ("durable-postgres", "durable timeouts on a PostgreSQL server of its own"),
+    ("durable-postgres", "durable timeouts on a new PostgreSQL server"),
     ("durable-soak", "ten minutes of durable timeouts on PostgreSQL, which must keep their promises"),
 ];
 

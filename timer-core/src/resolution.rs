@@ -110,7 +110,7 @@ impl TickLength {
         nanos.checked_sub(1).map_or(0, |before| self.quotient(before) + 1)
     }
 
-    /// Divides `nanos`, which is below 2^59, by the length.
+    /// Divides `nanos` by the length. `nanos` is below 2^59.
     #[inline]
     fn quotient(self, nanos: Nanos) -> u64 {
         ((u128::from(nanos) * u128::from(self.inverse)) >> u64::BITS) as u64 >> self.shift

@@ -1,4 +1,4 @@
-//! The context of a timer, which is the state that all of its parts share.
+//! The context of a timer, the state that all of its parts share.
 
 use crate::alarm::Alarm;
 use crate::backpressure::Backpressure;
@@ -162,7 +162,7 @@ impl TimerContext {
         panics::catch(user_code).inspect_err(|message| self.task_panicked(message)).ok()
     }
 
-    /// Emits a trace event. A panic in the subscriber, which is user code, must not end the worker.
+    /// Emits a trace event. The subscriber is user code, and its panic must not end the worker.
     #[cold]
     pub(crate) fn trace(&self, report: impl FnOnce()) {
         let _ = panics::catch(report);

@@ -1,7 +1,7 @@
 //! Publishes the timers to the recorder that is installed for the facade `metrics`.
 //!
-//! The facade has counters, gauges and single observations, while a timer has counts and histograms
-//! of its own. The publisher therefore publishes counters as absolute values and sets gauges. For a
+//! The facade has counters, gauges and single observations, while a timer has counts and
+//! histograms. The publisher therefore publishes counters as absolute values and sets gauges. For a
 //! histogram it records the lags since the last call, each rounded up to a step of a fine ladder.
 
 use crate::buckets::counts;

@@ -30,7 +30,7 @@
 //!
 //! # Series
 //!
-//! Every series has the label `timer`, which is the timer's name. Prometheus and the facade
+//! Every series has the timer's name as the label `timer`. Prometheus and the facade
 //! `metrics` use the same names.
 //!
 //! | name | type | meaning |
@@ -84,8 +84,8 @@
 //! All alerts but the last work for every watched timer. The last alert also needs the longest
 //! delay in use, which the timer does not know. State it with [`Watch::longest_delay`].
 //!
-//! The feature `durable` adds `DurableMetrics` for the timers of `timer-durable`, with a dashboard
-//! (`grafana/durable.json`) and alerts (`prometheus/durable_alerts.yml`) of its own. With the
+//! The feature `durable` adds `DurableMetrics` for the timers of `timer-durable`, with another
+//! dashboard (`grafana/durable.json`) and other alerts (`prometheus/durable_alerts.yml`). With the
 //! feature `http` as well, `ServeOptions::durable` adds them to the live page: the store, pending
 //! timeouts, attempts in flight, lag and commit times, dead letters, store errors, and for a shared
 //! store the node with its shards and the age of its lease.

@@ -1,4 +1,4 @@
-//! The list behind a set of timers, which gives each of them a label of its own.
+//! The list behind a set of timers, with a unique label for each.
 
 use std::collections::{HashMap, HashSet};
 

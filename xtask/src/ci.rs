@@ -18,7 +18,7 @@ use crate::{api, attempts, flags, fuzz, loom, lowest, mutants, package, resolve,
 
 /// The everyday steps, the quick ones first.
 const STEPS: &[Step] = &[
-    // The fuzz targets are a workspace of their own.
+    // The fuzz targets are another workspace.
     ("fmt", Cargo(&["fmt --all --check", "fmt --manifest-path timer-core/fuzz/Cargo.toml --check"])),
     // The tests contain this step too, but here it reports before anything is compiled.
     ("tidy", Call(tidy::command)),
@@ -29,10 +29,10 @@ const STEPS: &[Step] = &[
     ("doctest", Cargo(&["test --no-fail-fast {all} --doc"])),
 ];
 
-/// The everyday steps that run beside the others. Many tests wait meanwhile.
+/// The everyday steps that run beside the others. Many tests mostly wait.
 const SECOND_ROW: &[Step] = &[
     // The cfg makes another crate of timer-core, and a model takes millions of steps. Therefore
-    // this build is optimized and has a folder of its own.
+    // this build is optimized and has another folder.
     ("loom", Call(|sh| loom::explore(sh, "", loom::PREEMPTIONS))),
     ("docs", Call(|sh| docs(sh, ""))),
 ];

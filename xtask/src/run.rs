@@ -73,7 +73,7 @@ pub(crate) fn shell() -> Result<Shell> {
     Ok(sh)
 }
 
-/// Copies the wanted files that git has or would add to a folder, which is emptied first.
+/// Empties a folder and copies the wanted files that git has or would add into it.
 pub(crate) fn copy_sources(sh: &Shell, folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Result {
     if folder.exists() {
         fs::remove_dir_all(folder)?;

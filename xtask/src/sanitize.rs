@@ -29,8 +29,7 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 const LEFT_OUT: &[&str] =
     &["p07_idle", "p11_slow_task", "executor_are_traced", "lateness_shows", "drop_of_a_key_has_panicked"];
 
-/// The only leak on purpose, which is the payload of a panic in the drop of another panic's
-/// payload.
+/// The only leak on purpose, the payload of a panic in the drop of another panic's payload.
 const LEAKED: &str = "leak:timer_executor::panics::drop_payload\n";
 const LEAKED_FOR_VALGRIND: &str = "{\n  leaked-on-purpose\n  Memcheck:Leak\n  ...\n  fun:*drop_payload*\n  ...\n}\n";
 

@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 mod postgres_server;
 use postgres_server::Server;
 
-/// An empty store, which is removed at the end.
+/// An empty store. It is removed at the end.
 enum Fresh {
     /// A file beside this program, because temporary files may be in memory.
     File(PathBuf),
-    /// A server of its own, with the default durability.
+    /// A new server with the default durability.
     Server(Server),
 }
 

@@ -1,4 +1,4 @@
-//! Peers that are programs of their own. They take the same words as `workload` and print the same
+//! Peers that are separate programs. They take the same words as `workload` and print the same
 //! rows.
 
 use crate::out::Stop;

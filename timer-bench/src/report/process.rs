@@ -29,7 +29,7 @@ fn rows(folder: &Path, step: &Step, peer: &str, is_quick: bool) -> Result<Vec<Ro
     let path = std::env::temp_dir().join(format!("timer-bench-{}.rows", std::process::id()));
     let mut command = Command::new(folder.join(step.program));
     command.args([peer, step.workload]).args(step.settings.split_whitespace()).args(is_quick.then_some("--quick"));
-    // A group of its own, so that the processes that it starts are killed, too.
+    // A new group, so that the processes that it starts are killed, too.
     command.stdin(Stdio::null()).stdout(File::create(&path).map_err(text)?).stderr(Stdio::null()).process_group(0);
     let mut child = command.spawn().map_err(|error| format!("{}: {error}", step.program))?;
     let begin = Instant::now();

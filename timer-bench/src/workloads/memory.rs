@@ -1,7 +1,7 @@
 //! The memory of a pending timer whose task captures one pointer, for N timers of 600 to 3600 s, in
 //! a process that counts its allocations.
 //!
-//! `B-heap` is the memory requested from the allocator without the handle, which is `B-handle`.
+//! `B-heap` is the memory requested from the allocator, without the handle (`B-handle`).
 //! `B-left` is the heap memory per timer after all were cancelled in random order.
 
 use crate::caller::{Counter, room, run_here};

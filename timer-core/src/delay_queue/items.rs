@@ -1,7 +1,7 @@
 //! The items of a delay queue, which leave a wheel one at a time in the order of their deadlines.
 //!
 //! The public keyed wheels hand out all due values in one call, and a key becomes invalid as its
-//! value leaves the wheel. A queue that is polled takes one item per call instead. Meanwhile the
+//! value leaves the wheel. A queue that is polled takes one item per call instead. The
 //! other due items wait in a list, and their keys stay valid until they are handed out.
 //!
 //! The items stay in the table of keys, because an operation by key fetches a row of that table

@@ -138,7 +138,7 @@ impl Engine {
 
     /// Refuses timeouts from now on. The worker runs the pending ones.
     pub(super) fn refuse_further(&self) {
-        // With the lock, so that no thread starts the worker meanwhile.
+        // With the lock, so that no other thread starts the worker.
         let _no_start = self.lifecycle.worker.lock();
         self.context.set_draining();
         // ORDERING: Relaxed, because it sends callers to `spawn_worker`, which refuses them.

@@ -76,7 +76,7 @@ fn link_again(timeout: &Timeout, deadline: Deadline, now: Nanos, context: &Timer
     timeout.clone().cancel_by_stop().inspect(|_| context.end_cancelled())
 }
 
-/// The content of a task in an executor, which is a timeout that was handed over and not started.
+/// The content of a task in an executor, a timeout that was handed over and has not started.
 /// If the executor drops it unrun, the worker runs it. Once the timer is stopped, the thread that
 /// drops it runs it, or `stop` runs or returns it.
 pub(crate) struct QueuedTask {

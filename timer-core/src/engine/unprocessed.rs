@@ -58,7 +58,7 @@ impl Unprocessed {
         clock::instant(self.timeout.state().deadline().nanos())
     }
 
-    /// Returns the handle of the timeout, which is cancelled.
+    /// Returns the handle of the cancelled timeout.
     ///
     /// # Examples
     ///

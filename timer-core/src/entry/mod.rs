@@ -31,7 +31,7 @@
 //! This is correct for the following reasons:
 //!
 //! - `refs` changes only by read-modify-writes. The mark is set at most once, by a canceller that
-//!   holds a counted reference of its own, when the state is `Cancelled`. That state is final, so
+//!   holds another counted reference, when the state is `Cancelled`. That state is final, so
 //!   nothing links the entry again.
 //! - A thread that drops its reference and reads the mark too early sees `refs` of 3 or more: its
 //!   own, the canceller's and the wheel's. A real reference therefore remains after its swap.
@@ -231,7 +231,7 @@ impl Timeout {
         self.remaining_refs(self.header().refs.load(Ordering::Acquire)) == 1
     }
 
-    /// Returns the number of references that are left, which is `refs`, or one fewer after a
+    /// Returns the number of references that are left. That is `refs`, or one fewer after a
     /// [`take_over`](Self::take_over).
     #[inline]
     fn remaining_refs(&self, refs: u32) -> u32 {

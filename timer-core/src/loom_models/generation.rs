@@ -1,6 +1,6 @@
-//! Models of a thread that is preempted between its win and the shard's lock. Meanwhile its timer
-//! is dropped, and another timer leases the same shard. The thread must not change the counters,
-//! the permits or the wheel of the other timer.
+//! Models of a thread that is preempted between its win and the shard's lock. In that time, its
+//! timer is dropped, and another timer leases the same shard. The thread must not change the
+//! counters, the permits or the wheel of the other timer.
 
 use super::{beside, bounded, check, engine, heartbeat, new, time_at, turn_at};
 use crate::deadline::{Deadline, NO_TICK};

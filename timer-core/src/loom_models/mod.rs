@@ -159,7 +159,7 @@ fn explore(mut builder: loom::model::Builder, model: fn()) {
     println!("{} executions{end}", executions.load(Ordering::Relaxed));
 }
 
-/// Runs `model` with a fault in one line of the product, within a bound of its own. The model must
+/// Runs `model` with a fault in one line of the product, within another bound. The model must
 /// fail.
 fn fails(preemptions: usize, fault: Fault, model: fn()) {
     let mut builder = loom::model::Builder::new();
@@ -236,7 +236,7 @@ fn set_time(engine: &Engine, nanos: u64) {
     engine.context.present.set(time_at(&engine.context, nanos));
 }
 
-/// Takes a turn at the present. Returns the number of timeouts that ran or were handed over.
+/// Takes a turn now. Returns the number of timeouts that ran or were handed over.
 fn turn(dispatcher: &mut Dispatcher) -> usize {
     let now = dispatcher.engine.context.now();
     dispatcher.turn_to_end(now)

@@ -4,7 +4,7 @@ use crate::config::WheelKind;
 use crate::entry::{EntryTracker, Timeout};
 use crate::wheel::{self, Base, RawHashed, RawHierarchical, RawWheel};
 
-/// One element of [`Slots`], which has the tick under which an entry was linked, and the entry
+/// One element of [`Slots`], with the tick under which an entry was linked, and the entry
 /// unless it has been taken.
 pub(crate) type Slot = wheel::Slot<Timeout>;
 

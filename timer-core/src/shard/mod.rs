@@ -65,9 +65,9 @@ pub(crate) const MAX_PER_LOCK: usize = 64;
 
 /// One of the parts among which the callers of a timer are spread.
 ///
-/// A shard has cache lines of its own. The worker, the callers on its CPU, and callers that cancel
-/// or move one of its timeouts touch them. One line contains the fields that both the worker and
-/// the callers write. They are the end of a hierarchical wheel, the word of the lock, and the
+/// A shard shares no cache line with others. The worker, the callers on its CPU, and callers that
+/// cancel or move one of its timeouts touch it. One line contains the fields that both the worker
+/// and the callers write. They are the end of a hierarchical wheel, the word of the lock, and the
 /// fields after it.
 #[repr(C, align(128))]
 pub(crate) struct Shard {

@@ -35,7 +35,7 @@ const LAST_GENERATION: u16 = u16::MAX;
 /// All shards by index.
 pub(crate) struct Pool {
     shards: &'static [OnceRef<Shard>],
-    /// One bit per shard, which is set while the shard is leased and once it is retired.
+    /// One bit per shard, set while the shard is leased and once it is retired.
     leased: &'static [AtomicU64],
     /// The number of blocks that are leased.
     living: AtomicUsize,

@@ -117,7 +117,7 @@ impl Shard {
     /// Serves all waiting requests. Returns entries that the caller drops after it has unlocked.
     fn serve_all(&self, core: &mut Core) -> Vec<Timeout> {
         let mut drop_after_unlock = Vec::new();
-        // Requests that other threads push meanwhile come last and need not be served.
+        // Requests that other threads push now come last and need not be served.
         let mut drains = 0..=CROWDED_CAPACITY / MAX_HELPED;
         while self.inbox.has_requests() && drains.next().is_some() {
             for request in *self.inbox.drain() {

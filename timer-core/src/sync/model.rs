@@ -48,7 +48,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// A reference that is set once, which is not checked, like [`OnceLock`].
+/// A reference that is set once, like [`OnceLock`]. loom does not check it.
 #[derive(Debug)]
 pub(crate) struct OnceRef<T: 'static>(OnceLock<&'static T>);
 

@@ -1,4 +1,4 @@
-//! A bucket of a wheel, which has the values of one span of ticks.
+//! A bucket of a wheel, with the values of one span of ticks.
 //!
 //! A bucket is an array and not a linked list, because an expiry and a cascade read all of it in
 //! sequence. A removal leaves a vacant slot, and a later insertion fills it. So a removal moves no
@@ -57,8 +57,8 @@ pub(super) const OVERDUE: u32 = u32::MAX - 1;
 /// A value and the tick at which it is due.
 pub(crate) type Entry<V> = (u64, V);
 
-/// One element of a bucket, which is a value with its deadline. If it is vacant, its number is the
-/// next vacant element of its chunk.
+/// One element of a bucket, a value with its deadline. If it is vacant, its number is the next
+/// vacant element of its chunk.
 pub(crate) type Slot<V> = (u64, Option<V>);
 
 /// The values of one span of ticks, or the due values that a step of a wheel takes out.
@@ -135,8 +135,8 @@ impl<V> Bucket<V> {
         self.others.as_ref()?.slot(position)
     }
 
-    /// Takes the value out of the slot at `position`, which is not counted as vacant. For slots
-    /// that are soon cleared.
+    /// Takes the value out of the slot at `position` and does not count the slot as vacant. For
+    /// slots that are soon cleared.
     #[inline]
     pub(crate) fn take_value(&mut self, position: usize) -> Option<V> {
         let (chunk, at) = self.chunk_mut(position)?;

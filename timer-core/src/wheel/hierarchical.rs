@@ -2,7 +2,7 @@
 //!
 //! The wheel reads a tick as a number of [`LEVELS`] digits of [`BITS`] bits. A deadline belongs to
 //! the level of the highest digit in which it differs from `now`, and on that level to the bucket
-//! of its own digit. At any time, the following holds:
+//! of its digit. At any time, the following holds:
 //!
 //! - The buckets before the current one, in whose span `now` is, are empty on every level, so
 //!   nothing ever wraps round. No value is inserted into the current bucket. The values that it had

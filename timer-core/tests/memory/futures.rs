@@ -1,4 +1,4 @@
-//! The heap of a future, which is one entry while it waits and nothing more per reset or tick.
+//! The heap of a future, one entry while it waits and nothing more per reset or tick.
 
 use crate::heap::{KEPT, Mark, exclusive};
 use crate::support::wakers::poll;
@@ -10,7 +10,7 @@ use timer_core::{ManualDriver, Timer};
 /// A round number of ticks, so that the wheel soon has all buckets that these tests use.
 const DELAY: Duration = Duration::from_nanos(1 << 24);
 
-/// Bytes of the entry, which is a header of 32 bytes and the waker.
+/// Bytes of the entry, a header of 32 bytes and the waker.
 const ENTRY: usize = 48;
 
 /// Returns `true` if the result of `f` takes `left` bytes of heap, and `f` takes `most` at its

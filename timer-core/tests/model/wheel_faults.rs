@@ -79,7 +79,7 @@ fn powers() -> impl Iterator<Item = u64> {
     (0..u64::BITS).map(|k| 1 << k)
 }
 
-/// Checks that a value, which is its own deadline, is pending before it and comes out at it.
+/// Checks that a value is pending before its deadline and comes out at it.
 fn assert_due_at(wheel: &mut AnyWheel, deadline: u64) {
     if let Some(before) = deadline.checked_sub(1).filter(|before| *before > wheel.now()) {
         assert_eq!(advance(wheel, before), [], "a value came early: {wheel:?}");

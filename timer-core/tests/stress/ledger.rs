@@ -247,7 +247,7 @@ impl Ledger {
 pub(crate) struct Capture {
     ledger: Arc<Ledger>,
     pub(crate) record: Arc<Record>,
-    /// A guarded timeout, which is cancelled when this is dropped.
+    /// A guarded timeout. Dropping this cancels it.
     pub(crate) guards: Option<(Timeout, Arc<Record>)>,
 }
 

@@ -1,4 +1,4 @@
-//! The state of the model, which is the store, the nodes, a transaction of a broken connection, and
+//! The state of the model: the store, the nodes, a transaction of a broken connection, and
 //! a history.
 //!
 //! Everything is a small number, because a state is copied and hashed a million times. An id is an
@@ -204,7 +204,7 @@ impl State {
     }
 }
 
-/// The position of a row in the list, which is sorted by due time and id.
+/// The position of a row in the list, in the order of due time and id.
 pub(crate) fn position(due: u8, id: usize) -> u8 {
     due * ROWS as u8 + id as u8
 }

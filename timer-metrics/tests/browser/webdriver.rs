@@ -20,7 +20,7 @@ pub(crate) struct Page {
     profile: PathBuf,
 }
 
-/// A `chromedriver` process, which is killed when this is dropped.
+/// A `chromedriver` process. Dropping this kills it.
 struct Driver {
     child: Child,
     port: u16,

@@ -132,8 +132,7 @@ fn errors(output: &[u8]) -> String {
     messages(output).filter(|message| message["message"]["level"] == "error").filter_map(text).collect()
 }
 
-/// Runs a test program and returns its output, which is part of the outcome. Ends it after
-/// [`LIMIT`].
+/// Runs a test program and returns its outcome and output. Ends it after [`LIMIT`].
 fn run(mut command: Command) -> Result<(Outcome, String)> {
     let mut child = command.spawn()?;
     let (read, output) = channel();

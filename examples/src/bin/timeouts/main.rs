@@ -45,7 +45,7 @@ Usage: timeouts --store STORE [OPTIONS]
   -h, --help         print this
 ";
 
-/// The process may be killed many times in a row, which is no fault of its handlers.
+/// The process may be killed many times in a row through no fault of its handlers.
 const TOPIC: Topic<String> = Topic::new("timeouts").attempts(u32::MAX);
 
 /// The number of handlers that can take their time at once.

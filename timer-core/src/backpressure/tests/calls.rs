@@ -65,7 +65,7 @@ fn new_timeouts_count_towards_a_burst() {
 }
 
 /// On the real clock, which the sleeps of the call take. The virtual time of the timer gives each
-/// chunk a period of its own.
+/// chunk a new period.
 #[test]
 fn a_long_batch_slows_down_again_and_again() {
     const CHUNKS: u64 = 10;

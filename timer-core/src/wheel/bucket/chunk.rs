@@ -42,7 +42,7 @@ impl<V> Chunk<V> {
     }
 
     /// Removes the values whose deadlines are `chosen`, and calls `each` with them. Returns the
-    /// earliest deadline of the others, which is `u64::MAX` if there are none.
+    /// earliest deadline of the others, or `u64::MAX` if there are none.
     #[inline]
     pub(in crate::wheel) fn extract(&mut self, chosen: impl Fn(u64) -> bool, mut each: impl FnMut(Entry<V>)) -> u64 {
         let (mut from, mut earliest) = (0, u64::MAX);

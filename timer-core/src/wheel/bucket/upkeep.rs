@@ -64,7 +64,7 @@ impl<V> Bucket<V> {
         discarded.push_slots(slots);
     }
 
-    /// Exchanges the only chunk, which has `len` values, for a shorter one without values, unless
+    /// Exchanges the only chunk, with `len` values, for a shorter one without values, unless
     /// it is small. Returns the slots of the former one.
     fn shorten(&mut self, len: usize) -> Vec<Slot<V>> {
         if self.open.slots.capacity() <= MIN_CAPACITY || 2 * len * size_of::<Slot<V>>() > MAX_REPLACEMENT {

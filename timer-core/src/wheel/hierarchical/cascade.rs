@@ -1,6 +1,6 @@
 //! The cascade: moving the values of a bucket to finer levels once `now` is in the bucket's span.
 //!
-//! The values stay in the bucket, which is not marked as occupied any more, until the cascade moves
+//! The values stay in the bucket, no longer marked as occupied, until the cascade moves
 //! them. It fetches the values of a chunk into the cache before it reports their new locations,
 //! because most of them were not used for a long time.
 //!

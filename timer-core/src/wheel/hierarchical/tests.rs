@@ -127,7 +127,7 @@ fn a_far_value_cascades_once_per_level_at_most() {
     for deadline in [u64::MAX, (1 << 60) - 1, 0x0123_4567_89ab_cdef] {
         let mut wheel = at(0);
         wheel.insert(deadline, 7);
-        // The clock enters the span on one level after the other, which is the longest way down.
+        // The clock enters the span on one level after the other, the longest way down.
         for level in (0..LEVELS as u32).rev() {
             let (_, slot) = (level, deadline >> (level * BITS) << (level * BITS));
             if slot < deadline {

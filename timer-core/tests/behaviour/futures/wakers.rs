@@ -176,7 +176,7 @@ mod lent {
     /// Returns the waker for one poll of `task`.
     pub(super) fn waker(task: usize) -> Waker {
         POLLED.store(task, SeqCst);
-        // SAFETY: nobody dereferences the data, which is a number.
+        // SAFETY: the data is a number, and nobody dereferences it.
         unsafe { Waker::new(without_provenance(LENT), &TABLE) }
     }
 
@@ -186,7 +186,7 @@ mod lent {
 
     /// Returns a waker that panics when it is cloned.
     pub(super) fn unclonable() -> Waker {
-        // SAFETY: nobody dereferences the data, which is a number.
+        // SAFETY: the data is a number, and nobody dereferences it.
         unsafe { Waker::new(without_provenance(LENT), &UNCLONABLE) }
     }
 

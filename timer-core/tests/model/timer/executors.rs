@@ -28,7 +28,7 @@ impl Mode {
     }
 }
 
-/// The world of an executor, which is set after the executor was made.
+/// The world of an executor, set after the executor was made.
 pub(crate) type WorldSlot = Arc<OnceLock<Weak<World>>>;
 
 fn hand_over(known: &WorldSlot, batch: usize, rejected: usize) {

@@ -1,4 +1,4 @@
-//! The whole timer on virtual time compared with a model, which is a plain list of timeouts.
+//! The whole timer on virtual time compared with a model, a plain list of timeouts.
 //!
 //! After every operation, including those of tasks, all visible results are compared. These are the
 //! tasks that ran, their order and instants, the state and deadline of every handle, every count,

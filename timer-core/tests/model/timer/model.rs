@@ -1,4 +1,4 @@
-//! The model, which is a list of all timeouts, and the calls that may change them. It knows no
+//! The model, a list of all timeouts, and the calls that may change them. It knows no
 //! wheels, shards or ticks. `time` has the effects of time.
 
 use super::ops::{Kind, Op, Spawn, Target, When};

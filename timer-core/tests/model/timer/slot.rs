@@ -24,7 +24,7 @@ pub(crate) fn down(nanos: u128) -> u128 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Waiting,
-    /// The executor has the task, which has not begun. The timeout is pending and may be moved.
+    /// The executor has the task but has not begun it. The timeout is pending and may be moved.
     Handed,
     InRun,
     Expired,

@@ -64,7 +64,7 @@ impl World {
         }
     }
 
-    /// Returns `true` if the case was given up, which is no failure.
+    /// Returns `true` if the case was given up. That is no failure.
     pub(crate) fn is_given_up(&self) -> bool {
         self.model().failure.as_deref() == Some(SPLIT)
     }
