@@ -19,17 +19,24 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The limit of a removal. Other statements wait for it.
 const MAX_REMOVED: i64 = 1_000;
 
+/// The time after which a removal looks at all tombstones again, also at those that were locked.
+const FULL_LOOK: Duration = Duration::from_secs(3600);
+
 /// The next removal.
 #[derive(Debug)]
 pub(super) struct Removal {
     next: Instant,
     /// Whether the last removal has met its limit, so that the keeper has to wake for the next one.
     has_more: bool,
+    /// Removals have passed the tombstones that end earlier. While a snapshot is held, their dead
+    /// versions stay in the index, and a look from the beginning would visit all of them.
+    from: i64,
+    next_full_look: Instant,
 }
 
 impl Removal {
     pub(super) fn new(now: Instant) -> Self {
-        Self { next: now, has_more: false }
+        Self { next: now, has_more: false, from: 0, next_full_look: now + FULL_LOOK }
     }
 
     /// Returns the time at which the keeper has to wake.
@@ -46,23 +53,34 @@ impl PostgresStore {
         if self.removal.next > now {
             return;
         }
-        self.removal = Removal { next: now + INTERVAL, has_more: false };
+        self.removal.next = now + INTERVAL;
+        self.removal.has_more = false;
+        if self.removal.next_full_look <= now {
+            self.removal = Removal { next: now + INTERVAL, ..Removal::new(now) };
+        }
+        let from = self.removal.from;
         let removed = self.link().and_then(|link| {
             let sql = format!(
-                "with removed as (
-                    delete from timer.timeout where id = any (array(
-                        select t.id from timer.timeout t where t.ended < (select timer.now()) and t.reason is null
-                        order by t.ended limit {MAX_REMOVED} for update skip locked
-                    )) returning 1
-                ) select count(*) from removed"
+                "with old as (
+                    select t.id, t.ended from timer.timeout t
+                    where t.ended >= {from} and t.ended < (select timer.now()) and t.reason is null
+                    order by t.ended limit {MAX_REMOVED} for update skip locked
+                ), removed as (
+                    delete from timer.timeout where id = any (array(select id from old)) returning 1
+                ) select count(*), (select max(ended) from old) from removed"
             );
-            Ok(link.connection.ask(&sql)?.get::<_, i64>(0))
+            let row = link.connection.ask(&sql)?;
+            Ok((row.get::<_, i64>(0), row.get::<_, Option<i64>>(1)))
         });
-        match self.check(removed) {
+        let removed = self.check(removed).map(|(removed, last)| {
+            self.removal.from = last.unwrap_or(from);
+            removed
+        });
+        match removed {
             Ok(removed) if removed >= MAX_REMOVED => {
                 // Half of the time at most is for removals, however long they take.
-                let next = Instant::now() + PAUSE.max(now.elapsed());
-                self.removal = Removal { next, has_more: true };
+                self.removal.next = Instant::now() + PAUSE.max(now.elapsed());
+                self.removal.has_more = true;
             }
             Ok(_) => {}
             Err(error) => {

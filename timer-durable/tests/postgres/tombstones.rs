@@ -5,6 +5,7 @@ use std::time::Instant;
 use timer_durable::PostgresStore;
 use timer_durable::store::{Store, StoreError};
 
+use super::locks::Session;
 use super::{Database, LEASE};
 
 /// Inserts tombstones whose time is over.
@@ -16,11 +17,21 @@ fn insert(database: &Database, count: u32) {
 }
 
 #[test]
-fn many_old_tombstones_are_gone_soon() {
+fn many_old_tombstones_are_gone_soon_and_visited_once() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join_with(|store| store.lease(LEASE * 60));
     insert(&database, 20_000);
+    // A snapshot keeps the versions of all tombstones that were removed.
+    let mut session = Session::begin(&database);
+    session.ask("select count(*) from pg_current_xact_id()");
     node.keep_up_until(|_| database.sql("select count(*) from timer.timeout") == "0");
+    // A session publishes its counts when it ends.
+    drop(node);
+    let visits = "from pg_stat_user_indexes where indexrelname = 'timeout_tombstone'";
+    database.wait_for(&format!("select idx_tup_read >= 20000 {visits}"), "t");
+    let visited: u64 = database.sql(&format!("select idx_tup_read {visits}")).parse().unwrap();
+    assert!(visited < 60_000, "{visited} visits of 20,000 tombstones");
+    session.end("commit");
 }
 
 #[test]
