@@ -1,7 +1,8 @@
 //! The builder of a timer.
 
+use crate::done::Done;
 use crate::due::Due;
-use crate::engine::{Handler, Keeper, Settings};
+use crate::engine::{Handler, Keeper, Settings, THREADS, TopicSettings};
 use crate::error::Error;
 use crate::handler::{Spawn, blocking, spawning};
 use crate::manual::{ManualDurableDriver, Shared};
@@ -14,7 +15,7 @@ use crate::shutdown::Shutdown;
 use crate::stats::Figures;
 use crate::store::Store;
 use crate::timer::{DurableTimer, Host, Parts};
-use crate::topic::{Rules, Topic};
+use crate::topic::Topic;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
@@ -46,7 +47,11 @@ use timer_executor::{TaskExecutor, ThreadPoolExecutor};
 #[must_use = "a builder does nothing until it opens a store"]
 pub struct DurableTimerBuilder {
     name: String,
-    topics: HashMap<Arc<str>, (Rules, Handler)>,
+    topics: HashMap<Arc<str>, TopicSettings>,
+    /// The topic that was added last.
+    last: Option<Arc<str>>,
+    /// The first setting of a topic that was given before any topic.
+    without_topic: Option<&'static str>,
     elsewhere: Vec<Arc<str>>,
     /// The first topic that was added twice.
     repeated: Option<Arc<str>>,
@@ -68,9 +73,6 @@ const PAGE: usize = 2_000;
 /// The longest pause after a failure of the store.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-/// The threads of the executor that is used unless another one is given.
-const THREADS: usize = 4;
-
 impl DurableTimer {
     /// Returns a builder with default settings and without topics.
     pub fn builder() -> DurableTimerBuilder {
@@ -83,6 +85,8 @@ impl DurableTimerBuilder {
         Self {
             name: "timer".to_owned(),
             topics: HashMap::new(),
+            last: None,
+            without_topic: None,
             elsewhere: Vec::new(),
             repeated: None,
             executor: None,
@@ -107,12 +111,21 @@ impl DurableTimerBuilder {
     /// Adds a topic with a function that handles its timeouts. The function runs on the executor.
     /// Each topic can be added once. If one is added twice, [`open`](Self::open) returns an error.
     ///
-    /// Returning `Ok` ends the timeout. An error repeats the attempt or buries the timeout, see
-    /// [`Retry`]. A panic is caught and counts as a failed attempt.
-    pub fn topic<P: Payload>(
+    /// | the handler returns | effect |
+    /// |---|---|
+    /// | `Ok(())` | ends the timeout |
+    /// | `Ok(Done::then(NEXT, delay, &payload))` | ends it and schedules [another one](Done) |
+    /// | any error with `?`, `Err(Retry::new(reason))` | repeats it after the [backoff](Retry) |
+    /// | `Err(Retry::after(delay))` | repeats the attempt after a delay |
+    /// | `Err(Retry::dead(reason))` | makes the timeout a dead letter |
+    /// | `Err(Later::after(delay))` | runs again [later](crate::Later), and has not failed |
+    ///
+    /// A panic is caught and counts as a failed attempt. A closure that returns no `Ok` names its
+    /// type, for example `-> Result<(), Retry>`.
+    pub fn topic<P: Payload, D: Into<Done>>(
         self,
         topic: Topic<P>,
-        handler: impl Fn(&Due<P>) -> Result<(), Retry> + Send + Sync + 'static,
+        handler: impl Fn(&Due<P>) -> Result<D, Retry> + Send + Sync + 'static,
     ) -> Self {
         self.add(topic, blocking(handler))
     }
@@ -122,10 +135,15 @@ impl DurableTimerBuilder {
     ///
     /// Without a runtime, [`open`](Self::open) returns an error.
     #[doc(alias = "async_topic")]
-    pub fn topic_async<P, F>(mut self, topic: Topic<P>, handler: impl Fn(Due<P>) -> F + Send + Sync + 'static) -> Self
+    pub fn topic_async<P, D, F>(
+        mut self,
+        topic: Topic<P>,
+        handler: impl Fn(Due<P>) -> F + Send + Sync + 'static,
+    ) -> Self
     where
         P: Payload,
-        F: Future<Output = Result<(), Retry>> + Send + 'static,
+        D: Into<Done>,
+        F: Future<Output = Result<D, Retry>> + Send + 'static,
     {
         // A handler without a runtime is never called, because `open` refuses.
         let spawn = self.spawn.clone().unwrap_or_else(|| Arc::new(drop));
@@ -135,8 +153,37 @@ impl DurableTimerBuilder {
 
     fn add<P>(mut self, topic: Topic<P>, handler: Handler) -> Self {
         let name: Arc<str> = topic.name.into();
-        if self.topics.insert(name.clone(), (topic.rules, handler)).is_some() {
+        self.last = Some(name.clone());
+        let settings = TopicSettings { rules: topic.rules, handler, time_limit: None };
+        if self.topics.insert(name.clone(), settings).is_some() {
             self.repeated.get_or_insert(name);
+        }
+        self
+    }
+
+    /// Sets the time limit of the attempts of the topic that was added last. By default there is
+    /// none.
+    ///
+    /// The limit counts from the start of the handler, and the keeper checks it within a turn. An
+    /// attempt that runs longer has failed. It is repeated after the backoff of the topic, or
+    /// becomes a dead letter after the last attempt, and frees its place among
+    /// [`max_running`](Self::max_running).
+    ///
+    /// An async handler is dropped, which takes effect at its next `await`. A blocking handler sees
+    /// [`Due::is_cancelled`], but no library can end it. Until it returns, it keeps its thread, and
+    /// the next attempt may run beside it. The default executor starts another thread in its place,
+    /// up to 64 of them, and keeps these threads. An executor of yours has the threads that you
+    /// give it.
+    #[doc(alias = "timeout")]
+    pub fn time_limit(self, limit: Duration) -> Self {
+        self.set("time_limit", |topic| topic.time_limit = Some(limit))
+    }
+
+    /// Changes the topic that was added last.
+    fn set(mut self, name: &'static str, set: impl FnOnce(&mut TopicSettings)) -> Self {
+        match self.last.as_ref().and_then(|last| self.topics.get_mut(last)) {
+            Some(topic) => set(topic),
+            None => _ = self.without_topic.get_or_insert(name),
         }
         self
     }
@@ -276,15 +323,23 @@ impl DurableTimerBuilder {
             let (given, allowed) = ("none".to_owned(), "a function, because async topics need `spawn` before them");
             return Err(Error::Setting { name: "spawn", given, allowed });
         }
+        if let Some(name) = self.without_topic {
+            let (given, allowed) = ("no topic".to_owned(), "a topic before it");
+            return Err(Error::Setting { name, given, allowed });
+        }
+        if self.topics.values().any(|topic| topic.time_limit.is_some_and(|limit| limit.is_zero())) {
+            return Err(Error::Setting { name: "time_limit", given: "0".to_owned(), allowed: "more than zero" });
+        }
         least("max_batch", self.max_batch, 1, "at least 1")?;
         least("max_queued_calls", self.max_queued_calls, 1, "at least 1")?;
         least("overdue_rate", self.overdue_rate.map_or(1, |rate| rate as usize), 1, "at least 1")?;
-        let executor = match manual {
-            Some(manual) => manual.executor(),
-            None => match self.executor {
-                Some(executor) => executor,
-                None => Arc::new(ThreadPoolExecutor::try_new(THREADS).map_err(Error::ThreadRefused)?),
-            },
+        let (executor, pool): (Arc<dyn TaskExecutor>, _) = match (manual, self.executor) {
+            (Some(manual), _) => (manual.executor(), None),
+            (None, Some(executor)) => (executor, None),
+            (None, None) => {
+                let pool = Arc::new(ThreadPoolExecutor::try_new(THREADS).map_err(Error::ThreadRefused)?);
+                (pool.clone(), Some(pool))
+            }
         };
         let (figures, channel) = (Arc::<Figures>::default(), crossbeam_channel::unbounded::<Message>());
         let shutdown = Arc::<Shutdown>::default();
@@ -295,7 +350,7 @@ impl DurableTimerBuilder {
             permits: Arc::new(CallPermits::new(self.max_queued_calls)),
             figures: figures.clone(),
             shutdown: shutdown.clone(),
-            topics: self.topics.keys().cloned().chain(self.elsewhere).collect(),
+            topics: self.topics.keys().chain(&self.elsewhere).cloned().collect(),
             max_payload: self.max_payload,
         };
         let settings = Settings {
@@ -307,7 +362,10 @@ impl DurableTimerBuilder {
             overdue_rate: self.overdue_rate,
             max_pause: if manual.is_some() { Duration::ZERO } else { MAX_PAUSE },
             topics: self.topics,
+            elsewhere: self.elsewhere,
+            max_payload: self.max_payload,
             executor,
+            pool,
             settle: manual.map(Shared::settler),
         };
         let keeper = Keeper::new(store, settings, channel, figures, shutdown).map_err(Error::Store)?;

@@ -70,6 +70,14 @@ impl<P> Due<P> {
         Duration::from_micros(u64::try_from(self.started.begun - self.started.due).unwrap_or(0))
     }
 
+    /// Returns `true` once the attempt is over, because it ran longer than the
+    /// [time limit](crate::DurableTimerBuilder::time_limit) of its topic. The timeout has another
+    /// attempt then, or is a dead letter, and the answer of this handler has no effect. A handler
+    /// that may take long looks at this from time to time, and returns.
+    pub fn is_cancelled(&self) -> bool {
+        self.started.progress().is_cut_off()
+    }
+
     /// Ends the attempt in one transaction with `work`, for an effect that happens exactly once.
     ///
     /// `work` receives the store's connection inside a transaction. The type `C` is the one that

@@ -1,5 +1,6 @@
 //! Handlers, the user's functions behind one signature for all payloads.
 
+use crate::done::Done;
 use crate::due::Due;
 use crate::engine::Handler;
 use crate::message::AttemptResult;
@@ -9,13 +10,16 @@ use std::fmt::Display;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use timer_executor::panics;
 
 /// A function that runs a future to its end on a runtime of the user.
 pub(crate) type Spawn = Arc<dyn Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + Sync>;
 
 /// Returns the handler that calls a function.
-pub(crate) fn blocking<P: Payload>(function: impl Fn(&Due<P>) -> Result<(), Retry> + Send + Sync + 'static) -> Handler {
+pub(crate) fn blocking<P: Payload, D: Into<Done>>(
+    function: impl Fn(&Due<P>) -> Result<D, Retry> + Send + Sync + 'static,
+) -> Handler {
     Arc::new(move |started, bytes, format, report| {
         let Some(report) = report.start() else { return };
         let result = read(bytes, format).and_then(|payload| {
@@ -27,25 +31,36 @@ pub(crate) fn blocking<P: Payload>(function: impl Fn(&Due<P>) -> Result<(), Retr
 }
 
 /// Returns the handler that spawns a future.
-pub(crate) fn spawning<P, F>(spawn: Spawn, function: impl Fn(Due<P>) -> F + Send + Sync + 'static) -> Handler
+pub(crate) fn spawning<P, D, F>(spawn: Spawn, function: impl Fn(Due<P>) -> F + Send + Sync + 'static) -> Handler
 where
     P: Payload,
-    F: Future<Output = Result<(), Retry>> + Send + 'static,
+    D: Into<Done>,
+    F: Future<Output = Result<D, Retry>> + Send + 'static,
 {
     Arc::new(move |started, bytes, format, report| {
         let Some(report) = report.start() else { return };
-        let mark = started.handler_mark();
+        let (mark, progress) = (started.handler_mark(), started.progress().clone());
         let future =
             read(bytes, format).and_then(|payload| call(|| mark.during(|| function(Due { payload, started }))));
         match future {
             // If the future panics, the runtime drops the report, which counts as a failed attempt.
             Ok(future) => spawn(Box::pin(async move {
                 let Some(report) = report.start() else { return };
-                let mut future = pin!(future);
-                let result = poll_fn(|context| mark.during(|| future.as_mut().poll(context))).await;
-                report.end(AttemptResult::of(result));
+                // The future is dropped before the report.
+                let result = {
+                    let mut future = pin!(future);
+                    let poll = |context: &mut Context<'_>| {
+                        if progress.poll_cut_off(context.waker()) {
+                            return Poll::Ready(None);
+                        }
+                        mark.during(|| future.as_mut().poll(context)).map(Some)
+                    };
+                    poll_fn(poll).await
+                };
+                // The keeper ignores the report of an attempt that it has cut off.
+                report.end(result.map_or_else(|| AttemptResult::NotStarted, AttemptResult::of));
             })),
-            Err(failure) => report.end(AttemptResult::of(Err(failure))),
+            Err(failure) => report.end(AttemptResult::Failed(failure)),
         }
     })
 }

@@ -53,6 +53,7 @@ pub mod book;
 mod builder;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod done;
 mod due;
 mod engine;
 mod error;
@@ -61,6 +62,7 @@ mod id;
 mod manual;
 mod memory_store;
 mod message;
+mod new_timeout;
 mod payload;
 mod permits;
 #[cfg(feature = "postgres")]
@@ -92,6 +94,7 @@ pub use tokio_postgres;
 
 pub use answer::{CancelAnswer, ResetAnswer, ScheduleAnswer};
 pub use builder::DurableTimerBuilder;
+pub use done::Done;
 pub use due::Due;
 pub use error::Error;
 pub use id::{ParseIdError, TimeoutId};
@@ -102,7 +105,7 @@ pub use payload::Json;
 pub use payload::{AsPayload, Payload, PayloadError};
 #[cfg(feature = "postgres")]
 pub use postgres::{ConnectError, PostgresConnection, PostgresOptions, PostgresStore, QueryError};
-pub use retry::{CompleteError, Retry};
+pub use retry::{CompleteError, Later, Retry};
 pub use shutdown::DurableStopReport;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{OpenError, SqliteStore};

@@ -24,7 +24,7 @@ use timer_executor::{ExecuteError, Task, TaskExecutor};
 ///
 /// let builder = DurableTimer::builder().topic(PAY, |due: &Due<()>| match due.attempt() {
 ///     3 => Ok(()),
-///     _ => Err(Retry::after(Duration::from_secs(60), "the bank does not answer")),
+///     _ => Err(Retry::after(Duration::from_secs(60)).because("the bank does not answer")),
 /// });
 /// let (timer, mut driver) = builder.build_manual(MemoryStore::new())?;
 /// timer.new_timeout(PAY, Duration::from_secs(10), &())?;

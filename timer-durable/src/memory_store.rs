@@ -216,7 +216,7 @@ impl Store for MemoryStore {
         // The work may use another handle of this store.
         work(&mut ()).map_err(|error| StoreError::Failed(error.to_string()))?;
         let mut inner = self.lock();
-        let outcome = inner.done(id, attempt, next, then.as_deref());
+        let outcome = inner.done(id, attempt, next, &then);
         inner.end_call(fault, matches!(outcome, Outcome::Changed(_)))
     }
 }

@@ -2,14 +2,15 @@
 
 use crate::TimeoutId;
 use crate::answer::{CancelAnswer, ResetAnswer, ScheduleAnswer};
+use crate::done::Done;
 use crate::error::Error;
+use crate::new_timeout::NewTimeout;
 use crate::permits::CallPermit;
 use crate::retry::{CompleteError, Retry};
 use crate::shutdown::DurableStopReport;
 use crate::store::{Store, StoreError, Work};
-use crate::time::{Micros, When};
-use crate::transaction::{IfPending, Target};
-use std::sync::Arc;
+use crate::time::When;
+use crate::transaction::Target;
 use std::time::Instant;
 use timer_executor::panics;
 
@@ -44,22 +45,6 @@ pub(crate) enum Request {
     Cancel(Target),
     Requeue(TimeoutId),
     Purge(TimeoutId),
-}
-
-/// A timeout that a caller wants.
-#[derive(Clone, Debug)]
-pub(crate) struct NewTimeout {
-    /// The attempt whose handler schedules its key. The timeout is created when the attempt ends.
-    pub(crate) after: Option<TimeoutId>,
-    pub(crate) id: Option<TimeoutId>,
-    pub(crate) when: When,
-    pub(crate) topic: Arc<str>,
-    pub(crate) key: Option<String>,
-    pub(crate) if_pending: IfPending,
-    pub(crate) format: i16,
-    pub(crate) payload: Vec<u8>,
-    pub(crate) period: Option<Micros>,
-    pub(crate) max_lateness: Option<Micros>,
 }
 
 /// The answer to a call.
@@ -107,7 +92,7 @@ pub(crate) struct AttemptEnd {
 /// The result of an attempt.
 #[derive(Clone, Debug)]
 pub(crate) enum AttemptResult {
-    Done,
+    Done(Done),
     Failed(Retry),
     /// The timeout was too late to begin.
     Expired,
@@ -120,8 +105,8 @@ pub(crate) enum AttemptResult {
 }
 
 impl AttemptResult {
-    pub(crate) fn of(result: Result<(), Retry>) -> Self {
-        result.map_or_else(Self::Failed, |()| Self::Done)
+    pub(crate) fn of(result: Result<impl Into<Done>, Retry>) -> Self {
+        result.map_or_else(Self::Failed, |done| Self::Done(done.into()))
     }
 }
 

@@ -85,6 +85,10 @@ pub struct Stats {
     pub done: u64,
     /// Attempts that are repeated.
     pub retried: u64,
+    /// Attempts that were neither done nor failed, and run again later.
+    pub postponed: u64,
+    /// Attempts that were cut off at the time limit of their topic.
+    pub timed_out: u64,
     /// Timeouts that became dead letters.
     pub buried: u64,
     /// Timeouts that were too late to begin.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 pub type Micros = i64;
 
 /// A due time, relative to the store's clock or absolute.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     In(Micros),
     At(Micros),

@@ -4,17 +4,15 @@ use crate::TimeoutId;
 use crate::answer::ScheduleAnswer;
 use crate::engine::handled_here;
 use crate::error::{Error, MAX_KNOWN};
-use crate::message::{Answer, NewTimeout, Request};
+use crate::message::{Answer, Request};
+use crate::new_timeout::{NewTimeout, after, check_length, check_name};
 use crate::payload::{AsPayload, Payload};
 use crate::time::{When, micros};
-use crate::timer::{DurableTimer, after};
+use crate::timer::DurableTimer;
 use crate::topic::Topic;
 use crate::transaction::IfPending;
 use std::future::Future;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// The longest topic and key, in bytes.
-const MAX_NAME: usize = 255;
 
 impl DurableTimer {
     /// Schedules a timeout. It is on disk when this returns.
@@ -113,18 +111,7 @@ impl DurableTimer {
         check_name("topic", topic)?;
         let payload = payload.encode_as()?;
         check_length("payload", payload.len(), parts.max_payload)?;
-        Ok(NewTimeout {
-            after: None,
-            id: None,
-            when: When::In(0),
-            topic: topic.clone(),
-            key: None,
-            if_pending: IfPending::Keep,
-            format: P::FORMAT,
-            payload,
-            period: None,
-            max_lateness: None,
-        })
+        Ok(NewTimeout::new(topic.clone(), P::FORMAT, payload))
     }
 }
 
@@ -255,15 +242,4 @@ impl TimeoutBuilder<'_> {
         let answer = self.timeout.map(|timeout| self.timer.call_async(Request::Insert(Box::new(timeout))));
         async move { answer?.await.and_then(Answer::scheduled) }
     }
-}
-
-fn check_name(part: &'static str, name: &str) -> Result<(), Error> {
-    if name.contains('\0') {
-        return Err(Error::NulCharacter { part });
-    }
-    check_length(part, name.len(), MAX_NAME)
-}
-
-fn check_length(part: &'static str, given: usize, allowed: usize) -> Result<(), Error> {
-    if given > allowed { Err(Error::TooLong { part, given, allowed }) } else { Ok(()) }
 }

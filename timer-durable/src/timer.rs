@@ -3,14 +3,14 @@
 use crate::TimeoutId;
 use crate::answer::{CancelAnswer, ResetAnswer};
 use crate::engine::is_keeper;
-use crate::error::{Error, MAX_DELAY};
+use crate::error::Error;
 use crate::manual::Shared;
 use crate::message::{Answer, Message, Reply, Request};
+use crate::new_timeout::after;
 use crate::permits::{CallPermit, CallPermits};
 use crate::shutdown::Shutdown;
 use crate::stats::Figures;
 use crate::store::Store;
-use crate::time::{When, micros};
 use crate::topic::Topic;
 use crate::transaction::Target;
 use crossbeam_channel::Sender;
@@ -228,8 +228,4 @@ fn send(
 
 pub(crate) fn by_key<P>(topic: Topic<P>, key: &str) -> Target {
     Target::Key { topic: topic.name.to_owned(), key: key.to_owned() }
-}
-
-pub(crate) fn after(delay: Duration) -> Result<When, Error> {
-    if delay > MAX_DELAY { Err(Error::DelayTooLong { given: delay }) } else { Ok(When::In(micros(delay))) }
 }

@@ -137,9 +137,9 @@ pub enum Operation {
         attempt: u32,
         /// The due time of the next run of a periodic timeout. Its attempts count anew.
         next: Option<Micros>,
-        /// A timeout that is created if the attempt ends. It may have the key of this one, which
-        /// has no next run then.
-        then: Option<Box<Insert>>,
+        /// Timeouts that are created if the attempt ends. One of them may have the key of this
+        /// timeout, which has no next run then. One whose key is taken is not created.
+        then: Vec<Insert>,
     },
     /// Ends an attempt that is to be repeated. The run stays the same one, so its
     /// [planned time](Attempt::planned) does not change.
@@ -154,7 +154,20 @@ pub enum Operation {
         /// that have failed count nevertheless. A store adds one to [`Attempt::forgiven`].
         forgive: bool,
     },
-    /// Ends an attempt and makes the timeout a dead letter.
+    /// Ends an attempt that has neither succeeded nor failed. The attempts count anew. The run of a
+    /// periodic timeout stays the same one, and the run of any other is planned anew.
+    Postpone {
+        /// The timeout.
+        id: TimeoutId,
+        /// The attempt.
+        attempt: u32,
+        /// The new due time.
+        due: Micros,
+        /// The format and the bytes of a new payload.
+        payload: Option<(i16, Vec<u8>)>,
+    },
+    /// Ends an attempt and makes the timeout a dead letter. A timeout with a next run stays pending
+    /// under its id, and the dead letter of the run that has failed gets another one.
     Bury {
         /// The timeout.
         id: TimeoutId,
@@ -162,6 +175,8 @@ pub enum Operation {
         attempt: u32,
         /// The reason, for people.
         reason: String,
+        /// The next run of a periodic timeout. Its attempts count anew.
+        next: Option<NextRun>,
     },
     /// Makes a dead letter pending again.
     Requeue {
@@ -185,9 +200,11 @@ impl Operation {
                 Target::Id(id) => Some(*id),
                 Target::Key { .. } => None,
             },
-            Self::Done { id, .. } | Self::Retry { id, .. } | Self::Bury { id, .. } | Self::Requeue { id, .. } => {
-                Some(*id)
-            }
+            Self::Done { id, .. }
+            | Self::Retry { id, .. }
+            | Self::Postpone { id, .. }
+            | Self::Bury { id, .. }
+            | Self::Requeue { id, .. } => Some(*id),
             Self::Purge(id) | Self::Begin(id) => Some(*id),
         }
     }
@@ -202,6 +219,15 @@ impl Operation {
             _ => None,
         }
     }
+}
+
+/// The next run of a periodic timeout whose last run becomes a dead letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NextRun {
+    /// The due time of the next run.
+    pub due: Micros,
+    /// The id of the dead letter, which no call has used.
+    pub letter: TimeoutId,
 }
 
 /// The outcome of an operation.

@@ -133,6 +133,40 @@ impl ThreadPoolExecutor {
         Self { handle: PoolHandle { pool, permits: Arc::new(PermitPool::new(max)) } }
     }
 
+    /// Raises the number of threads to `threads`, for example because some of them hang in their
+    /// tasks. Does nothing if the pool was given at least as many. The number of tasks that a
+    /// bounded pool accepts stays the same.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the operating system refuses a thread, as [`try_new`](Self::try_new)
+    /// does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::mpsc::channel;
+    /// use timer_executor::{Task, TaskExecutor, ThreadPoolExecutor};
+    ///
+    /// let executor = ThreadPoolExecutor::new(1);
+    /// let (open, gate) = channel::<()>();
+    /// executor.execute(Task::new(move || drop(gate.recv()))).unwrap(); // occupies the thread
+    /// executor.set_threads(2)?;
+    /// let (sender, receiver) = channel();
+    /// executor.execute(Task::new(move || sender.send(7).unwrap())).unwrap();
+    /// assert_eq!(receiver.recv(), Ok(7));
+    /// drop(open);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[doc(alias = "setMaximumPoolSize")]
+    pub fn set_threads(&self, threads: usize) -> io::Result<()> {
+        let mut pool = self.handle.pool.clone();
+        if threads <= pool.max_count() {
+            return Ok(());
+        }
+        panics::catch(|| pool.set_num_threads(threads)).map_err(io::Error::other)
+    }
+
     /// Waits until the pool has no task, queued or running, from any thread or timer.
     ///
     /// When it returns, all effects of the tasks have happened, and their captured values are

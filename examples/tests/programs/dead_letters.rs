@@ -12,7 +12,7 @@ const CLOSE: Topic<String> = Topic::new("close");
 
 /// Writes this number of dead letters into a file.
 fn bury(file: &Path, letters: u64) {
-    let buries = |due: &Due<String>| Err(Retry::dead(format!("no shop {}", due.payload())));
+    let buries = |due: &Due<String>| -> Result<(), Retry> { Err(Retry::dead(format!("no shop {}", due.payload()))) };
     let timer = DurableTimer::builder().topic(CLOSE, buries).open(SqliteStore::open(file).unwrap()).unwrap();
     for letter in 0..letters {
         timer.new_timeout(CLOSE, Duration::ZERO, &letter.to_string()).unwrap();

@@ -2,8 +2,8 @@
 
 use super::{Bench, Check, ok};
 use crate::TimeoutId;
-use crate::store::{Position, Store, StoreError};
-use crate::transaction::{Attempt, IfPending, Insert, Operation, Outcome, Target};
+use crate::store::{Counts, Position, Store, StoreError};
+use crate::transaction::{Attempt, IfPending, Insert, NextRun, Operation, Outcome, Target};
 
 pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
     vec![
@@ -11,7 +11,9 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
         ("only the last attempt can end", ends),
         ("a retry is pending again", retries),
         ("a periodic timeout goes on", periods),
+        ("a periodic timeout outlives a dead letter", outlived_letters),
         ("an end creates the next timeout of its key", follow_ups),
+        ("a postponed timeout has a new payload and counts anew", postpones),
         ("a retry keeps the planned time of its run", planned_times),
         ("a change of the due time begins a new run", new_runs),
         ("a result that is sent twice does not undo a reset", late_results),
@@ -21,7 +23,7 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
 }
 
 fn done<S: Store>(bench: &mut Bench<S>, id: TimeoutId, attempt: u32, next: Option<i64>) -> bool {
-    bench.changes(Operation::Done { id, attempt, next, then: None })
+    bench.changes(Operation::Done { id, attempt, next, then: Vec::new() })
 }
 
 /// Repeats an attempt that counts.
@@ -84,6 +86,41 @@ fn periods<S: Store>(bench: &mut Bench<S>) {
     assert_eq!(bench.pending(), [Position { due: future, id }]);
 }
 
+fn outlived_letters<S: Store>(bench: &mut Bench<S>) {
+    let (past, future) = (bench.past(), bench.future());
+    let periodic = Insert {
+        key: Some("key".to_owned()),
+        period: Some(5),
+        payload: b"payload".to_vec(),
+        ..Insert::new(TimeoutId::new(), past, "topic")
+    };
+    let id = periodic.id;
+    bench.insert_as(periodic);
+    bench.attempt(id);
+    let bury = |attempt, due| {
+        let next = Some(NextRun { due, letter: TimeoutId::new() });
+        Operation::Bury { id, attempt, reason: "broken".to_owned(), next }
+    };
+    assert!(!bench.changes(bury(2, past + 5)), "not the last attempt");
+    assert!(bench.changes(bury(1, past + 5)));
+    assert!(!bench.changes(bury(1, past + 5)), "it has ended");
+    let letters = ok(bench.store.dead_letters(None, None, 9), bench.name);
+    let [letter] = &letters[..] else { panic!("{}: {letters:?}", bench.name) };
+    assert_ne!(letter.id, id);
+    assert_eq!((letter.due, letter.attempt, letter.key.as_deref()), (past, 1, Some("key")));
+    assert_eq!((&*letter.reason, &*letter.payload), ("broken", &b"payload"[..]));
+    let second = bench.attempt(id);
+    assert_eq!((second.attempt, second.forgiven, second.planned), (2, 1, past + 5), "its attempts count anew");
+    assert_eq!((second.key.as_deref(), second.period), (Some("key"), Some(5)));
+    assert!(done(bench, id, 2, Some(future)));
+    assert!(bench.changes(Operation::Requeue { id: letter.id, due: past }));
+    let extra = bench.attempt(letter.id);
+    assert_eq!((extra.attempt, extra.key, extra.period), (2, None, None), "one run beside the series");
+    assert!(done(bench, letter.id, 2, None));
+    assert_eq!(bench.pending(), [Position { due: future, id }]);
+    assert_eq!(ok(bench.store.counts(), bench.name), Counts { pending: 1, dead: 0 });
+}
+
 fn follow_ups<S: Store>(bench: &mut Bench<S>) {
     let (past, future) = (bench.past(), bench.future());
     let keyed = |due| Insert { key: Some("key".to_owned()), ..Insert::new(TimeoutId::new(), due, "topic") };
@@ -91,8 +128,7 @@ fn follow_ups<S: Store>(bench: &mut Bench<S>) {
     let id = first.id;
     bench.insert_as(first);
     bench.attempt(id);
-    let end =
-        |id, attempt, then: &Insert| Operation::Done { id, attempt, next: None, then: Some(Box::new(then.clone())) };
+    let end = |id, attempt, then: &Insert| Operation::Done { id, attempt, next: None, then: vec![then.clone()] };
     assert!(!bench.changes(end(id, 2, &late)), "not the last attempt");
     assert!(bench.changes(end(id, 1, &second)));
     assert!(!bench.changes(end(id, 1, &late)), "it has ended");
@@ -104,6 +140,43 @@ fn follow_ups<S: Store>(bench: &mut Bench<S>) {
     let old = Insert::new(TimeoutId::from_u128(1), future, "topic");
     assert!(bench.changes(end(id, 1, &old)));
     assert_eq!(bench.pending().len(), 2, "the attempt may have taken longer than an id can be used");
+    let id = bench.insert(past);
+    bench.attempt(id);
+    let made = |bench: &Bench<S>| TimeoutId::made_by(bench.store.instance());
+    let several = [made(bench), made(bench)].map(|id| Insert::new(id, future, "topic"));
+    let end = |attempt| Operation::Done { id, attempt, next: Some(future), then: several.to_vec() };
+    assert!(!bench.changes(end(2)), "not the last attempt");
+    assert_eq!(bench.pending().len(), 2, "nothing follows an attempt that is not the last one");
+    assert!(bench.changes(end(1)));
+    assert_eq!(bench.pending().len(), 5, "a periodic timeout has its next run and both follow-ups");
+}
+
+fn postpones<S: Store>(bench: &mut Bench<S>) {
+    let (past, future) = (bench.past(), bench.future());
+    let postpone =
+        |id, attempt, payload: Option<(i16, Vec<u8>)>| Operation::Postpone { id, attempt, due: past + 9, payload };
+    let id = bench.insert(past);
+    bench.attempt(id);
+    assert!(retry(bench, id, 1, past));
+    bench.attempt(id);
+    assert!(!bench.changes(postpone(id, 1, None)), "not the last attempt");
+    assert!(bench.changes(postpone(id, 2, Some((7, b"new".to_vec())))));
+    assert!(!bench.changes(postpone(id, 2, None)), "it has ended");
+    let third = bench.attempt(id);
+    assert_eq!((third.attempt, third.forgiven), (3, 2), "its attempts count anew");
+    assert_eq!((third.due, third.planned, third.format, &*third.payload), (past + 9, past + 9, 7, &b"new"[..]));
+    assert!(bench.changes(postpone(id, 3, None)));
+    let fourth = bench.attempt(id);
+    assert_eq!((fourth.forgiven, fourth.format, &*fourth.payload), (3, 7, &b"new"[..]), "it keeps its payload");
+    assert!(done(bench, id, 4, None));
+    let id = TimeoutId::new();
+    bench.insert_as(Insert { period: Some(5), ..Insert::new(id, past, "topic") });
+    for (attempt, payload) in [(1, None), (2, Some((7, b"new".to_vec())))] {
+        assert_eq!(bench.attempt(id).planned, past, "{}: a periodic timeout keeps its phase", bench.name);
+        assert!(bench.changes(postpone(id, attempt, payload)));
+    }
+    assert_eq!(bench.attempt(id).planned, past);
+    assert!(done(bench, id, 3, Some(future)));
 }
 
 fn planned_times<S: Store>(bench: &mut Bench<S>) {
@@ -144,7 +217,7 @@ fn new_runs<S: Store>(bench: &mut Bench<S>) {
     assert_eq!(bench.attempt(id).planned, past + 9, "a reset has moved it, to the same time");
     assert!(retry(bench, id, 4, past + 10));
     let attempt = bench.attempt(id).attempt;
-    assert!(bench.changes(Operation::Bury { id, attempt, reason: String::new() }));
+    assert!(bench.changes(Operation::Bury { id, attempt, reason: String::new(), next: None }));
     assert!(bench.changes(Operation::Requeue { id, due: past + 10 }));
     assert_eq!(bench.attempt(id).planned, past + 10, "a dead letter runs anew");
 }
@@ -178,7 +251,7 @@ fn completes<S: Store>(bench: &mut Bench<S>) {
     let past = bench.past();
     let id = bench.insert(past);
     bench.attempt(id);
-    let end = |attempt| Operation::Done { id, attempt, next: None, then: None };
+    let end = |attempt| Operation::Done { id, attempt, next: None, then: Vec::new() };
     match bench.store.complete_in(end(2), Box::new(|_| Ok(()))) {
         Err(StoreError::Unsupported(_)) => return,
         result => assert!(!ok(result, bench.name), "not the last attempt"),

@@ -47,11 +47,11 @@ fn ended_ids<S: Store>(bench: &mut Bench<S>) {
     let done = Insert::new(TimeoutId::new(), past, "topic");
     bench.insert_as(done.clone());
     let attempt = bench.attempt(done.id).attempt;
-    bench.execute(Operation::Done { id: done.id, attempt, next: None, then: None });
+    bench.execute(Operation::Done { id: done.id, attempt, next: None, then: Vec::new() });
     let dead = Insert::new(TimeoutId::new(), past, "topic");
     bench.insert_as(dead.clone());
     let attempt = bench.attempt(dead.id).attempt;
-    bench.execute(Operation::Bury { id: dead.id, attempt, reason: String::new() });
+    bench.execute(Operation::Bury { id: dead.id, attempt, reason: String::new(), next: None });
     bench.execute(Operation::Purge(dead.id));
     for again in [cancelled, replaced, last, done, dead] {
         assert_eq!(bench.insert_as(again), Outcome::Exists);
@@ -81,7 +81,7 @@ fn taken_ids<S: Store>(bench: &mut Bench<S>) {
     let dead = keyed(past, IfPending::Keep);
     bench.insert_as(dead.clone());
     let attempt = bench.attempt(dead.id).attempt;
-    bench.execute(Operation::Bury { id: dead.id, attempt, reason: String::new() });
+    bench.execute(Operation::Bury { id: dead.id, attempt, reason: String::new(), next: None });
     let pending = bench.insert(future + 1);
     let own = TimeoutId::made_by(bench.store.instance());
     bench.insert_as(Insert::new(own, future + 3, "topic"));
@@ -204,7 +204,7 @@ fn dead_letters<S: Store>(bench: &mut Bench<S>) {
     let due = bench.past();
     let id = bench.insert(due);
     let attempt = bench.attempt(id).attempt;
-    let bury = |attempt| Operation::Bury { id, attempt, reason: "broken".to_owned() };
+    let bury = |attempt| Operation::Bury { id, attempt, reason: "broken".to_owned(), next: None };
     assert!(!bench.changes(bury(attempt + 1)), "not the last attempt");
     assert!(bench.changes(bury(attempt)));
     assert_eq!(bench.pending(), []);
@@ -247,10 +247,10 @@ fn batches<S: Store>(bench: &mut Bench<S>) {
     let outcomes = bench.write(&[
         Operation::Begin(ids[5]),
         Operation::Insert(new),
-        Operation::Done { id: ids[2], attempt: 1, next: None, then: None },
+        Operation::Done { id: ids[2], attempt: 1, next: None, then: Vec::new() },
         Operation::Reset { target: Target::Id(ids[0]), due: future },
         Operation::Cancel(Target::Id(ids[1])),
-        Operation::Bury { id: ids[4], attempt: 1, reason: String::new() },
+        Operation::Bury { id: ids[4], attempt: 1, reason: String::new(), next: None },
         Operation::Retry { id: ids[3], attempt: 1, due: future, forgive: false },
     ]);
     assert!(matches!(outcomes[0], Outcome::Begun(_)), "{outcomes:?}");
@@ -270,7 +270,7 @@ fn nul_characters<S: Store>(bench: &mut Bench<S>) {
     let id = bench.insert(due);
     let attempt = bench.attempt(id).attempt;
     let key = Target::Key { topic: "topic".to_owned(), key: "a\0b".to_owned() };
-    let bury = Operation::Bury { id, attempt, reason: "bad\0reason".to_owned() };
+    let bury = Operation::Bury { id, attempt, reason: "bad\0reason".to_owned(), next: None };
     assert_eq!(bench.write(&[Operation::Cancel(key), bury]), [Outcome::NotFound, Outcome::Changed(id)]);
     let letters = ok(bench.store.dead_letters(None, None, 9), bench.name);
     assert!(letters[0].reason.starts_with("bad") && letters[0].reason.ends_with("reason"), "{letters:?}");

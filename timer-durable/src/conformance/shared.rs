@@ -118,7 +118,7 @@ fn releases<S: Store>(first: &mut Bench<S>, second: &mut Bench<S>) {
     });
     assert_eq!(pending(second), [], "{name}: all of them run");
     let ends: Vec<Operation> =
-        ids.iter().map(|id| Operation::Done { id: *id, attempt: 1, next: None, then: None }).collect();
+        ids.iter().map(|id| Operation::Done { id: *id, attempt: 1, next: None, then: Vec::new() }).collect();
     let ended: Vec<Outcome> = ids.iter().copied().map(Outcome::Changed).collect();
     assert_eq!(first.write(&ends), ended, "{name}");
 }
@@ -141,7 +141,7 @@ fn take_overs<S: Store>(first: &mut Bench<S>, second: &mut Bench<S>) {
     assert!(!first.store.may_begin(), "{}: its lease is over", first.name);
     assert!(lease_end(&first.store) <= Instant::now(), "{}: its lease is over", first.name);
     assert_eq!(second.attempt(ids[0]).attempt, 2);
-    let end = Operation::Done { id: ids[0], attempt: 1, next: None, then: None };
+    let end = Operation::Done { id: ids[0], attempt: 1, next: None, then: Vec::new() };
     assert_eq!(first.store.write(std::slice::from_ref(&end)), Err(StoreError::Fenced), "{}", first.name);
     join(first);
     assert_eq!(first.execute(end), Outcome::NotFound, "{}: a later attempt runs", first.name);

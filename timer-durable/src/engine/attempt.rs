@@ -8,8 +8,10 @@ use crate::error::Error;
 use crate::message::{AttemptEnd, AttemptResult, Message, Reply};
 use crate::retry::{CompleteError, Retry};
 use crate::store::{Micros, Work};
+use crate::topic::Rules;
 use crossbeam_channel::Sender;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The facts about an attempt, which do not depend on the type of its payload.
 #[derive(Debug)]
@@ -24,11 +26,22 @@ pub(crate) struct Started {
 }
 
 impl Started {
+    pub(crate) fn progress(&self) -> &Arc<Progress> {
+        &self.keeper.progress
+    }
+
     /// Returns a mark for the thread that runs the handler.
     pub(crate) fn handler_mark(&self) -> HandlerMark {
         let name = Arc::new((self.topic.clone(), self.key.clone()));
         HandlerMark { keeper: self.keeper.keeper.clone(), id: self.id, name }
     }
+}
+
+/// The settings of a topic.
+pub(crate) struct TopicSettings {
+    pub(crate) rules: Rules,
+    pub(crate) handler: Handler,
+    pub(crate) time_limit: Option<Duration>,
 }
 
 /// A handler of any payload. It takes the bytes of the payload, and reports the result once.
@@ -66,6 +79,7 @@ impl Report {
 
     fn send(&mut self, result: AttemptResult) {
         self.is_pending = false;
+        self.progress.finish();
         let result = if self.progress.has_completed() { AttemptResult::Completed } else { result };
         // A keeper that has ended makes the attempt pending again at the next start.
         let _sent = self.keeper.send(Message::Ended(AttemptEnd { id: self.id, attempt: self.attempt, result }));

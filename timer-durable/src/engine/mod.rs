@@ -11,9 +11,9 @@ mod keeper;
 mod pace;
 mod term;
 
-pub(crate) use attempt::{Handler, Settle, Started};
+pub(crate) use attempt::{Handler, Settle, Started, TopicSettings};
 pub(crate) use handler_mark::{handled_here, is_in_handler};
-pub(crate) use keeper::{Flow, Keeper, Settings};
+pub(crate) use keeper::{Flow, Keeper, Settings, THREADS};
 
 use std::cell::Cell;
 

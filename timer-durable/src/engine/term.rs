@@ -3,8 +3,10 @@
 use crate::shutdown::Shutdown;
 use crate::time::LeaseTime;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+use timer_executor::panics;
 
 /// The time in which the handlers of an instance may start.
 ///
@@ -45,8 +47,7 @@ impl Term {
             return false;
         }
         // Under the lock, so that nothing starts unseen after `finish`.
-        // ORDERING: Relaxed, the lock orders it before a later `finish`.
-        progress.started.store(true, Ordering::Relaxed);
+        let _first = progress.started.set(Instant::now());
         true
     }
 
@@ -55,18 +56,62 @@ impl Term {
     }
 }
 
-/// Whether the handler of an attempt has started, and whether the store has ended the attempt.
+/// The progress of an attempt: whether its handler has started and returned, whether the store has
+/// ended it, and whether the keeper has cut it off.
 #[derive(Default)]
 pub(crate) struct Progress {
-    started: AtomicBool,
+    started: OnceLock<Instant>,
     completed: AtomicBool,
+    returned: AtomicBool,
+    cut_off: AtomicBool,
+    /// The waker of an async handler that has a time limit.
+    waker: Mutex<Option<Waker>>,
 }
 
 impl Progress {
     /// Returns `true` if the handler has started. Once the term has finished, the answer stays.
     pub(super) fn has_started(&self) -> bool {
-        // ORDERING: Relaxed, `finish` has taken the lock under which it was set.
-        self.started.load(Ordering::Relaxed)
+        self.started.get().is_some()
+    }
+
+    /// Notes that the handler has returned.
+    pub(super) fn finish(&self) {
+        // ORDERING: Relaxed, a look that misses it cuts off an attempt whose end is on its way.
+        self.returned.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_returned(&self) -> bool {
+        // ORDERING: Relaxed, as above.
+        self.returned.load(Ordering::Relaxed)
+    }
+
+    /// Returns how long the handler has been running, or `None` if it has not started.
+    pub(super) fn ran(&self) -> Option<Duration> {
+        self.started.get().map(Instant::elapsed)
+    }
+
+    /// Tells the handler that its attempt is over, and wakes its future.
+    pub(super) fn cut_off(&self) {
+        // ORDERING: Release, pairs with `is_cut_off`. The lock of the waker orders it before a
+        // later poll.
+        self.cut_off.store(true, Ordering::Release);
+        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        panics::contain("the waker of a handler panicked", || waker.into_iter().for_each(Waker::wake));
+    }
+
+    pub(crate) fn is_cut_off(&self) -> bool {
+        // ORDERING: Acquire, pairs with `cut_off`.
+        self.cut_off.load(Ordering::Acquire)
+    }
+
+    /// Returns `true` if the attempt is over. Otherwise its end wakes the waker.
+    pub(crate) fn poll_cut_off(&self, waker: &Waker) -> bool {
+        let mut slot = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        if !slot.as_ref().is_some_and(|old| old.will_wake(waker)) {
+            *slot = Some(waker.clone());
+        }
+        drop(slot);
+        self.is_cut_off()
     }
 
     /// Notes that the store has ended the attempt.
@@ -85,7 +130,6 @@ impl Progress {
 mod tests {
     use super::*;
     use std::cell::Cell;
-    use std::time::Duration;
 
     thread_local! {
         static NOW: Cell<Duration> = const { Cell::new(Duration::from_secs(1)) };

@@ -3,7 +3,7 @@
 use super::{Inner, Row};
 use crate::TimeoutId;
 use crate::store::{DeadLetter, Micros, Position};
-use crate::transaction::{Attempt, IfPending, Insert, Operation, Outcome, Target};
+use crate::transaction::{Attempt, IfPending, Insert, NextRun, Operation, Outcome, Target};
 use std::sync::Arc;
 
 impl Inner {
@@ -17,9 +17,10 @@ impl Inner {
             Operation::Insert(insert) => self.insert(insert),
             Operation::Reset { target, due } => self.reset(target, *due),
             Operation::Cancel(target) => self.cancel(target),
-            Operation::Done { id, attempt, next, then } => self.done(*id, *attempt, *next, then.as_deref()),
+            Operation::Done { id, attempt, next, then } => self.done(*id, *attempt, *next, then),
             Operation::Retry { id, attempt, due, forgive } => self.retry(*id, *attempt, *due, *forgive),
-            Operation::Bury { id, attempt, reason } => self.bury(*id, *attempt, reason),
+            Operation::Postpone { id, attempt, due, payload } => self.postpone(*id, *attempt, *due, payload.as_ref()),
+            Operation::Bury { id, attempt, reason, next } => self.bury(*id, *attempt, reason, *next),
             Operation::Requeue { id, due } => self.requeue(*id, *due),
             Operation::Purge(id) => self.purge(*id),
             Operation::Begin(id) => self.begin(*id, epoch),
@@ -98,7 +99,7 @@ impl Inner {
         found
     }
 
-    pub(super) fn done(&mut self, id: TimeoutId, attempt: u32, next: Option<Micros>, then: Option<&Insert>) -> Outcome {
+    pub(super) fn done(&mut self, id: TimeoutId, attempt: u32, next: Option<Micros>, then: &[Insert]) -> Outcome {
         let Some(row) = self.running(id, attempt) else { return Outcome::NotFound };
         match next {
             Some(next) => {
@@ -109,7 +110,11 @@ impl Inner {
             None => self.end(id),
         }
         // The attempt may have taken longer than a caller may use an id.
-        then.filter(|then| !self.is_used(then.id)).map(|then| self.insert_new(then));
+        for then in then {
+            if !self.is_used(then.id) {
+                self.insert_new(then);
+            }
+        }
         Outcome::Changed(id)
     }
 
@@ -122,7 +127,19 @@ impl Inner {
         Outcome::Changed(id)
     }
 
-    fn bury(&mut self, id: TimeoutId, attempt: u32, reason: &str) -> Outcome {
+    fn postpone(&mut self, id: TimeoutId, attempt: u32, due: Micros, payload: Option<&(i16, Vec<u8>)>) -> Outcome {
+        let Some(row) = self.running(id, attempt) else { return Outcome::NotFound };
+        row.begun = None;
+        row.forgiven = row.attempt;
+        if let Some((format, payload)) = payload {
+            (row.insert.format, row.insert.payload) = (*format, payload.clone());
+        }
+        let planned = row.insert.period.map(|_| row.planned.unwrap_or(row.insert.due));
+        self.move_to(id, due, planned);
+        Outcome::Changed(id)
+    }
+
+    fn bury(&mut self, id: TimeoutId, attempt: u32, reason: &str, next: Option<NextRun>) -> Outcome {
         let Some(row) = self.running(id, attempt).cloned() else { return Outcome::NotFound };
         let letter = DeadLetter {
             key: row.insert.key.clone(),
@@ -130,10 +147,13 @@ impl Inner {
             format: row.insert.format,
             payload: row.insert.payload.clone(),
             died: self.present(),
-            ..DeadLetter::new(id, row.insert.due, &*row.insert.topic, reason)
+            ..DeadLetter::new(next.map_or(id, |next| next.letter), row.insert.due, &*row.insert.topic, reason)
         };
-        self.remove(id);
-        self.dead.insert(id, letter);
+        match next {
+            Some(next) => _ = self.done(id, attempt, Some(next.due), &[]),
+            None => self.remove(id),
+        }
+        self.dead.insert(letter.id, letter);
         Outcome::Changed(id)
     }
 

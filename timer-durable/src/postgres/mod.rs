@@ -21,6 +21,7 @@ mod locks;
 mod membership;
 mod options;
 mod pages;
+mod part;
 mod parts;
 mod pooler;
 mod put;

@@ -1,7 +1,8 @@
 //! The parameters of a batch, as columns of arrays.
 
 use super::connection::PostgresConnection;
-use super::statements::{PARTS, Part, Parts};
+use super::part::{PARTS, Part};
+use super::statements::Parts;
 use crate::TimeoutId;
 use crate::store::Micros;
 use crate::transaction::{Insert, Operation};
@@ -9,12 +10,13 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 /// The ways in which a timeout is repeated. A retry counts the attempt towards the limit. The next
-/// run of a periodic timeout counts its attempts anew. If this node has no handler for the topic,
-/// or the handler has not started, this attempt does not count, and the timeout moves to a shard of
-/// any node.
+/// run of a periodic timeout counts its attempts anew, and so does a run that is postponed. If this
+/// node has no handler for the topic, or the handler has not started, this attempt does not count,
+/// and the timeout moves to a shard of any node.
 const RETRIED: i16 = 0;
 const NEXT_RUN: i16 = 1;
 const ELSEWHERE: i16 = 2;
+const POSTPONED: i16 = 3;
 
 /// The number of columns of new inserts behind their ids, which have no key.
 const NEW_COLUMNS: usize = 6;
@@ -51,8 +53,8 @@ impl<'a> Tables<'a> {
                 let is_young = id.repeatable_until(instance).is_some_and(|until| until > now);
                 rows[part(&batch[*n], is_young) as usize].push((id, *n));
             }
-            if let Operation::Done { then: Some(then), .. } = &batch[*n] {
-                rows[Part::Inserted as usize].push((then.id, *n));
+            if let Operation::Done { then, .. } = &batch[*n] {
+                rows[Part::Inserted as usize].extend(then.iter().map(|then| (then.id, *n)));
             }
         }
         rows.iter_mut().for_each(|rows| rows.sort_unstable());
@@ -65,9 +67,9 @@ impl<'a> Tables<'a> {
     }
 
     fn inserts(&self) -> impl Iterator<Item = &'a Insert> {
-        self.rows(Part::Inserted).iter().filter_map(|(_, n)| match &self.batch[*n] {
+        self.rows(Part::Inserted).iter().filter_map(|(id, n)| match &self.batch[*n] {
             Operation::Insert(insert) => Some(insert),
-            Operation::Done { then, .. } => then.as_deref(),
+            Operation::Done { then, .. } => then.iter().find(|then| then.id == *id),
             _ => None,
         })
     }
@@ -81,10 +83,12 @@ impl<'a> Tables<'a> {
         self.rows(Part::Inserted).iter().map(predecessor).collect()
     }
 
-    /// Returns `true` if no insert can meet another row, because this instance has made the ids and
-    /// there is no key.
+    /// Returns `true` if no insert depends on another row, because this instance has made the ids,
+    /// there is no key, and no end has to come first.
     pub(super) fn has_new_inserts_only(&self) -> bool {
+        let is_call = |(_, n): &(TimeoutId, usize)| matches!(self.batch[*n], Operation::Insert(_));
         self.inserts().all(|insert| insert.id.maker() == self.instance && insert.key.is_none())
+            && self.rows(Part::Inserted).iter().all(is_call)
     }
 
     /// Returns the parts of the statement that executes the operations. Inserts expect no conflict
@@ -130,6 +134,9 @@ impl<'a> Tables<'a> {
             if matches!(part, Part::Created | Part::Inserted) {
                 columns.push(Box::new(shard));
             }
+            if part == Part::BuriedLetter {
+                continue;
+            }
             columns.push(Box::new(self.rows(part).iter().map(|(id, _)| uuid(*id)).collect::<Vec<_>>()));
             match part {
                 Part::Created | Part::Inserted => {
@@ -142,7 +149,7 @@ impl<'a> Tables<'a> {
                     }
                 }
                 Part::Moved | Part::Requeued => columns.push(self.column(part, due)),
-                Part::Cancelled | Part::Purged | Part::Begun => {}
+                Part::Cancelled | Part::Purged | Part::Begun | Part::BuriedLetter => {}
                 Part::CancelledYoung | Part::PurgedYoung => columns.push(self.untils(part)),
                 Part::Done => columns.push(self.column(part, attempt)),
                 Part::DoneYoung => {
@@ -154,10 +161,21 @@ impl<'a> Tables<'a> {
                     columns.push(self.column(part, due));
                     columns.push(self.column(part, kind));
                 }
+                Part::Postponed => {
+                    columns.push(self.column(part, attempt));
+                    columns.push(self.column(part, due));
+                    columns.push(self.column(part, |operation| new_payload(operation).map(|(format, _)| *format)));
+                    columns.push(self.column(part, |operation| new_payload(operation).map(|(_, bytes)| &**bytes)));
+                }
                 Part::Buried => {
                     columns.push(self.column(part, attempt));
-                    let reasons = self.rows(part).iter().map(|(_, n)| connection.storable(reason(&self.batch[*n])));
-                    columns.push(Box::new(reasons.collect::<Vec<_>>()));
+                    columns.push(self.reasons(part, connection));
+                }
+                Part::BuriedRun => {
+                    columns.push(self.column(part, attempt));
+                    columns.push(self.column(part, due));
+                    columns.push(self.column(part, letter));
+                    columns.push(self.reasons(part, connection));
                 }
             }
         }
@@ -166,6 +184,11 @@ impl<'a> Tables<'a> {
 
     fn column<V: ToSql + Sync + 'a>(&self, part: Part, value: fn(&'a Operation) -> V) -> Parameter<'a> {
         Box::new(self.rows(part).iter().map(|(_, n)| value(&self.batch[*n])).collect::<Vec<V>>())
+    }
+
+    fn reasons(&self, part: Part, connection: &PostgresConnection) -> Parameter<'a> {
+        let reasons = self.rows(part).iter().map(|(_, n)| connection.storable(reason(&self.batch[*n])));
+        Box::new(reasons.collect::<Vec<_>>())
     }
 
     /// Returns the times until which tombstones last.
@@ -177,7 +200,7 @@ impl<'a> Tables<'a> {
 
 /// Returns the columns of inserts behind their ids, in the order of [`INSERT_TYPES`].
 ///
-/// [`INSERT_TYPES`]: super::statements::INSERT_TYPES
+/// [`INSERT_TYPES`]: super::part::INSERT_TYPES
 pub(super) fn insert_columns<'a>(inserts: &[&'a Insert], instance: u32) -> [Parameter<'a>; 8] {
     [
         insert_column(inserts, |insert| insert.due),
@@ -203,8 +226,10 @@ fn part(operation: &Operation, is_young: bool) -> Part {
         Operation::Cancel(_) => Part::Cancelled,
         Operation::Done { next: None, .. } if is_young => Part::DoneYoung,
         Operation::Done { next: None, .. } => Part::Done,
-        Operation::Done { .. } | Operation::Retry { .. } => Part::Repeated,
-        Operation::Bury { .. } => Part::Buried,
+        Operation::Postpone { payload: Some(_), .. } => Part::Postponed,
+        Operation::Done { .. } | Operation::Retry { .. } | Operation::Postpone { .. } => Part::Repeated,
+        Operation::Bury { next: None, .. } => Part::Buried,
+        Operation::Bury { .. } => Part::BuriedRun,
         Operation::Requeue { .. } => Part::Requeued,
         Operation::Purge(_) if is_young => Part::PurgedYoung,
         Operation::Purge(_) => Part::Purged,
@@ -214,17 +239,22 @@ fn part(operation: &Operation, is_young: bool) -> Part {
 
 fn attempt(operation: &Operation) -> i32 {
     match operation {
-        Operation::Done { attempt, .. } | Operation::Retry { attempt, .. } | Operation::Bury { attempt, .. } => {
-            i32::try_from(*attempt).unwrap_or(i32::MAX)
-        }
+        Operation::Done { attempt, .. }
+        | Operation::Retry { attempt, .. }
+        | Operation::Postpone { attempt, .. }
+        | Operation::Bury { attempt, .. } => i32::try_from(*attempt).unwrap_or(i32::MAX),
         _ => 0,
     }
 }
 
 fn due(operation: &Operation) -> Micros {
     match operation {
-        Operation::Reset { due, .. } | Operation::Retry { due, .. } | Operation::Requeue { due, .. } => *due,
+        Operation::Reset { due, .. }
+        | Operation::Retry { due, .. }
+        | Operation::Postpone { due, .. }
+        | Operation::Requeue { due, .. } => *due,
         Operation::Done { next: Some(next), .. } => *next,
+        Operation::Bury { next: Some(next), .. } => next.due,
         _ => 0,
     }
 }
@@ -233,8 +263,17 @@ fn kind(operation: &Operation) -> i16 {
     match operation {
         Operation::Retry { forgive: false, .. } => RETRIED,
         Operation::Retry { .. } => ELSEWHERE,
+        Operation::Postpone { .. } => POSTPONED,
         _ => NEXT_RUN,
     }
+}
+
+fn new_payload(operation: &Operation) -> Option<&(i16, Vec<u8>)> {
+    if let Operation::Postpone { payload, .. } = operation { payload.as_ref() } else { None }
+}
+
+fn letter(operation: &Operation) -> Option<Uuid> {
+    if let Operation::Bury { next, .. } = operation { next.map(|next| uuid(next.letter)) } else { None }
 }
 
 fn reason(operation: &Operation) -> &str {

@@ -1,5 +1,6 @@
 //! The SQL of the store.
 
+use super::part::{Definition, INSERT_TYPES, PARTS, Part};
 use super::pooler::MARK;
 use tokio_postgres::types::Type;
 
@@ -18,185 +19,6 @@ const FENCE: &str = "
 with fence as materialized (
     select timer.now() as now, pg_current_xact_id()::text::bigint as xid from timer.node where id = $1 and alive for share)";
 
-/// A part of a batch. Its name in Rust is also that of its query in the statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    Created,
-    Inserted,
-    Moved,
-    Cancelled,
-    Done,
-    Repeated,
-    Begun,
-    // The parts that are rare: tombstones, dead letters and their ends.
-    CancelledYoung,
-    DoneYoung,
-    Buried,
-    Requeued,
-    Purged,
-    PurgedYoung,
-}
-
-/// The statement of a part. `{1}` is the first of its own parameters.
-pub(super) struct Definition {
-    part: Part,
-    types: &'static [Type],
-    text: &'static str,
-}
-
-/// The types of the columns of inserts: shard, id, due, topic, format, payload, period,
-/// max_lateness, key, until, and predecessor. New inserts have the first eight.
-pub(super) static INSERT_TYPES: [Type; 11] = [
-    Type::INT2,
-    Type::UUID_ARRAY,
-    Type::INT8_ARRAY,
-    Type::TEXT_ARRAY,
-    Type::INT2_ARRAY,
-    Type::BYTEA_ARRAY,
-    Type::INT8_ARRAY,
-    Type::INT8_ARRAY,
-    Type::TEXT_ARRAY,
-    Type::INT8_ARRAY,
-    Type::UUID_ARRAY,
-];
-
-/// All parts, in the order of [`Part`].
-///
-/// No id may occur twice, because a statement sees each row as it was before and changes it once.
-/// The ids of each part are sorted, so that `width_bucket` finds the values of a row by a binary
-/// search, and the plan is a search by `id` whatever the statistics say. A join with `unnest` can
-/// be planned the other way round.
-pub(super) static PARTS: [Definition; 13] = [
-    // Rows without a key whose ids this instance has made. Nothing is there to conflict with, and
-    // a statement that expects a conflict looks for it before each row.
-    Definition {
-        part: Part::Created,
-        types: INSERT_TYPES.split_at(8).0,
-        text: "
-    insert into timer.timeout(id, shard, foreign_xid, due, topic, format, payload, period, max_lateness)
-    select i.id, {1}, case when $3 is null then fence.xid end, i.due, i.topic, i.format, i.payload, i.period, i.max_lateness
-    from fence, unnest({2}, {3}, {4}, {5}, {6}, {7}, {8})
-        as i(id, due, topic, format, payload, period, max_lateness)",
-    },
-    Definition {
-        part: Part::Inserted,
-        types: &INSERT_TYPES,
-        text: "
-    insert into timer.timeout(id, shard, foreign_xid, due, topic, format, payload, period, max_lateness, key)
-    select i.id, {1}, case when $3 is null then fence.xid end, i.due, i.topic, i.format, i.payload, i.period, i.max_lateness, i.key
-    from fence, unnest({2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11})
-        as i(id, due, topic, format, payload, period, max_lateness, key, until, predecessor)
-    where (i.until is null or i.until > fence.now or i.predecessor is not null) and (i.predecessor is null{ENDED})
-    on conflict do nothing returning id",
-    },
-    Definition {
-        part: Part::Moved,
-        types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
-        text: "
-    update timer.timeout t set due = ({2})[width_bucket(t.id, {1})], {SHARD_OF_WRITER}, planned = null
-    where t.id = any ({1}) and t.begun is null and {LIVE} and exists (select from fence)
-    returning t.id",
-    },
-    Definition {
-        part: Part::Cancelled,
-        types: &[Type::UUID_ARRAY],
-        text: "
-    delete from timer.timeout t
-    where t.id = any ({1}) and t.begun is null and {LIVE} and exists (select from fence)
-    returning t.id",
-    },
-    Definition {
-        part: Part::Done,
-        types: &[Type::UUID_ARRAY, Type::INT4_ARRAY],
-        text: "
-    delete from timer.timeout t
-    where t.id = any ({1}) and t.attempt = ({2})[width_bucket(t.id, {1})] and t.begun is not null and {LIVE}
-        and exists (select from fence)
-    returning t.id",
-    },
-    Definition {
-        part: Part::Repeated,
-        types: &[Type::UUID_ARRAY, Type::INT4_ARRAY, Type::INT8_ARRAY, Type::INT2_ARRAY],
-        text: "
-    update timer.timeout t set due = ({3})[width_bucket(t.id, {1})], begun = null,
-        foreign_xid = case when $3 is null or ({4})[width_bucket(t.id, {1})] = 2 then (select xid from fence) end,
-        shard = case
-            when ({4})[width_bucket(t.id, {1})] = 2 then floor(random() * 64)::smallint
-            when ($2)[t.shard + 1] is null then coalesce($3, t.shard)
-            else t.shard
-        end,
-        forgiven = case ({4})[width_bucket(t.id, {1})] when 1 then t.attempt when 2 then t.forgiven + 1 else t.forgiven end,
-        planned = case when ({4})[width_bucket(t.id, {1})] = 1 then null else coalesce(t.planned, t.due) end
-    where t.id = any ({1}) and t.attempt = ({2})[width_bucket(t.id, {1})] and t.begun is not null and {LIVE}
-        and exists (select from fence)
-    returning t.id",
-    },
-    Definition {
-        part: Part::Begun,
-        types: &[Type::UUID_ARRAY],
-        text: "
-    update timer.timeout t set attempt = t.attempt + 1, begun = ($2)[t.shard + 1], foreign_xid = null
-    where t.id = any ({1}) and t.due <= (select now from fence) and {LIVE}
-        and (t.begun is null or t.begun < ($2)[t.shard + 1]) and ($2)[t.shard + 1] is not null
-    returning t.id, t.attempt, t.due, t.forgiven, t.format, t.topic, t.key, t.payload, t.period, t.max_lateness,
-        coalesce(t.planned, t.due) as planned",
-    },
-    Definition {
-        part: Part::CancelledYoung,
-        types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
-        text: "
-    update timer.timeout t set ended = ({2})[width_bucket(t.id, {1})], key = null, payload = '', foreign_xid = null
-    where t.id = any ({1}) and t.begun is null and {LIVE} and exists (select from fence)
-    returning t.id",
-    },
-    Definition {
-        part: Part::DoneYoung,
-        types: &[Type::UUID_ARRAY, Type::INT4_ARRAY, Type::INT8_ARRAY],
-        text: "
-    update timer.timeout t set ended = ({3})[width_bucket(t.id, {1})], key = null, payload = '', foreign_xid = null
-    where t.id = any ({1}) and t.attempt = ({2})[width_bucket(t.id, {1})] and t.begun is not null and {LIVE}
-        and exists (select from fence)
-    returning t.id",
-    },
-    Definition {
-        part: Part::Buried,
-        types: &[Type::UUID_ARRAY, Type::INT4_ARRAY, Type::TEXT_ARRAY],
-        text: "
-    update timer.timeout t set ended = (select now from fence), reason = ({3})[width_bucket(t.id, {1})], foreign_xid = null
-    where t.id = any ({1}) and t.attempt = ({2})[width_bucket(t.id, {1})] and t.begun is not null and {LIVE}
-        and exists (select from fence)
-    returning t.id",
-    },
-    Definition {
-        part: Part::Requeued,
-        types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
-        text: "
-    update timer.timeout t set ended = null, reason = null, begun = null, forgiven = t.attempt, {SHARD_OF_WRITER}, planned = null,
-        due = ({2})[width_bucket(t.id, {1})], period = null, max_lateness = null,
-        key = case when exists (
-            select from timer.timeout o where o.topic = t.topic and o.key = t.key and o.ended is null
-        ) then null else t.key end
-    where t.id = any ({1}) and t.reason is not null and exists (select from fence)
-    returning t.id",
-    },
-    Definition {
-        part: Part::Purged,
-        types: &[Type::UUID_ARRAY],
-        text: "
-    delete from timer.timeout t
-    where t.id = any ({1}) and t.reason is not null and exists (select from fence)
-    returning t.id",
-    },
-    Definition {
-        part: Part::PurgedYoung,
-        types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
-        text: "
-    update timer.timeout t set ended = ({2})[width_bucket(t.id, {1})], reason = null, key = null, payload = ''
-    where t.id = any ({1}) and t.reason is not null and exists (select from fence)
-    returning t.id",
-    },
-];
-
 /// Neither a tombstone nor a dead letter. Written as `ended is null`, it would allow a plan that
 /// reads the whole index of due times and compares each id.
 const LIVE: &str = "coalesce(t.ended, 0) = 0";
@@ -206,18 +28,10 @@ const LIVE: &str = "coalesce(t.ended, 0) = 0";
 const SHARD_OF_WRITER: &str = "foreign_xid = case when $3 is null then (select xid from fence) end,
         shard = case when ($2)[t.shard + 1] is null then coalesce($3, t.shard) else t.shard end";
 
-impl Part {
-    /// Returns the part of a row of the answer. The rows of the fence and the notification belong
-    /// to none.
-    pub(super) fn of_row(number: i32) -> Option<Self> {
-        PARTS.get(usize::try_from(number).ok()?).map(|definition| definition.part)
-    }
-}
-
 /// A set of parts. PostgreSQL starts each part of a statement even if it changes no row, which
 /// takes longer than the change of one row. So each set has its own statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Parts(u16);
+pub(super) struct Parts(u32);
 
 impl Parts {
     /// All parts, with the insert that expects a conflict. All sets with a rare part share one
@@ -226,7 +40,7 @@ impl Parts {
 
     /// Adds a part if it has rows.
     pub(super) fn add(&mut self, part: Part, is_used: bool) {
-        self.0 |= u16::from(is_used) << part as u16;
+        self.0 |= u32::from(is_used) << part as u16;
     }
 
     /// Returns the parts in the order of the statement. Inserts follow the ends, because an end may
@@ -266,6 +80,7 @@ pub(super) fn write(parts: Parts) -> Sql {
         match part {
             // It has inserted all rows if the fence has a row.
             Part::Created => announced.push("$3 is null".to_owned()),
+            Part::BuriedLetter => {}
             Part::Begun => answer.push_str(&format!(
                 "\nunion all select {number}, due, null, id, attempt, forgiven, format, topic, key, payload, period, max_lateness, planned from {name}"
             )),
@@ -274,7 +89,9 @@ pub(super) fn write(parts: Parts) -> Sql {
             )),
         }
         match part {
-            Part::Inserted | Part::Moved => announced.push(format!("$3 is null and exists (select from {name})")),
+            Part::Inserted | Part::Moved | Part::Postponed | Part::BuriedRun => {
+                announced.push(format!("$3 is null and exists (select from {name})"))
+            }
             Part::Repeated => {
                 announced.push(format!("2 = any ({}) or $3 is null and exists (select from {name})", parameter(4)));
             }
@@ -291,7 +108,7 @@ pub(super) fn write(parts: Parts) -> Sql {
             announced.join(" or ")
         ));
     }
-    let ended = [Part::Done, Part::DoneYoung].into_iter().filter(|part| parts.has(*part));
+    let ended = [Part::Done, Part::DoneYoung, Part::Repeated].into_iter().filter(|part| parts.has(*part));
     let ended: String = ended.map(|part| format!(" or i.predecessor in (select e.id from {part:?} e)")).collect();
     let text = text.replace("{SHARD_OF_WRITER}", SHARD_OF_WRITER).replace("{LIVE}", LIVE).replace("{ENDED}", &ended);
     Sql { text, types }

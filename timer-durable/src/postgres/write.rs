@@ -17,9 +17,10 @@
 //! batch without them. In the normal case this costs nothing.
 
 use super::Link;
+use super::part::Part;
 use super::parts::{Tables, uuid};
 use super::query_error::QueryError;
-use super::statements::{Part, Parts};
+use super::statements::Parts;
 use crate::TimeoutId;
 use crate::store::{Micros, StoreError};
 use crate::transaction::{Attempt, Operation, Outcome, Target};

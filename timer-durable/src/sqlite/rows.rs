@@ -5,7 +5,7 @@ use super::tombstones::Tombstones;
 use super::unreadable::{self, Place};
 use crate::TimeoutId;
 use crate::store::Micros;
-use crate::transaction::{Attempt, IfPending, Insert, Operation, Outcome, Target};
+use crate::transaction::{Attempt, IfPending, Insert, NextRun, Operation, Outcome, Target};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, params};
 use std::cell::OnceCell;
 
@@ -32,17 +32,22 @@ pub(super) fn execute(db: &Connection, batch: &[Operation], epoch: i64, now: Mic
         Operation::Insert(new) => insert(tombstones, &mut create, new),
         Operation::Reset { target, due } => reset(db, target, *due, far),
         Operation::Cancel(target) => cancel(tombstones, target),
-        Operation::Done { id, attempt, next: None, then } => {
-            let ended = changed(*id, end.execute(params![blob(*id), attempt])?);
+        Operation::Done { id, attempt, next, then } => {
+            let ended = match next {
+                Some(next) => repeat(db, *id, *attempt, *next)?,
+                None => changed(*id, end.execute(params![blob(*id), attempt])?),
+            };
             if ended != Outcome::NotFound {
-                tombstones.leave(*id)?;
-                then.as_deref().map_or(Ok(()), |then| follow(tombstones, &mut create, then))?;
+                if next.is_none() {
+                    tombstones.leave(*id)?;
+                }
+                then.iter().try_for_each(|then| follow(tombstones, &mut create, then))?;
             }
             Ok(ended)
         }
-        Operation::Done { id, attempt, next: Some(next), .. } => repeat(db, *id, *attempt, *next),
         Operation::Retry { id, attempt, due, forgive } => retry(db, *id, *attempt, *due, *forgive),
-        Operation::Bury { id, attempt, reason } => bury(db, *id, *attempt, reason, now),
+        Operation::Postpone { id, attempt, due, payload } => postpone(db, *id, *attempt, *due, payload.as_ref()),
+        Operation::Bury { id, attempt, reason, next } => bury(db, *id, *attempt, reason, *next, now),
         Operation::Requeue { id, due } => requeue(db, *id, *due),
         Operation::Purge(id) => purge(tombstones, *id),
         Operation::Begin(id) => begin.execute(*id),
@@ -261,13 +266,41 @@ fn retry(db: &Connection, id: TimeoutId, attempt: u32, due: Micros, forgive: boo
     Ok(changed(id, update.execute(params![blob(id), attempt, due, forgive])?))
 }
 
-fn bury(db: &Connection, id: TimeoutId, attempt: u32, reason: &str, now: Micros) -> Result<Outcome> {
-    let mut copy = db.prepare_cached(
-        "insert into dead(id, due, topic, key, attempt, format, payload, reason, died)
-         select id, due, topic, key, attempt, format, payload, ?3, ?4 from timeout
+fn postpone(
+    db: &Connection,
+    id: TimeoutId,
+    attempt: u32,
+    due: Micros,
+    payload: Option<&(i16, Vec<u8>)>,
+) -> Result<Outcome> {
+    let mut update = db.prepare_cached(
+        "update timeout set due = ?3, slot = null, begun = null, forgiven = attempt,
+                planned = iif(period is null, null, coalesce(planned, due)),
+                format = coalesce(?4, format), payload = coalesce(?5, payload)
          where id = ?1 and attempt = ?2 and begun is not null",
     )?;
-    let copied = copy.execute(params![blob(id), attempt, reason, now])?;
+    let (format, payload) = payload.map(|(format, payload)| (format, payload)).unzip();
+    Ok(changed(id, update.execute(params![blob(id), attempt, due, format, payload])?))
+}
+
+fn bury(
+    db: &Connection,
+    id: TimeoutId,
+    attempt: u32,
+    reason: &str,
+    next: Option<NextRun>,
+    now: Micros,
+) -> Result<Outcome> {
+    let mut copy = db.prepare_cached(
+        "insert into dead(id, due, topic, key, attempt, format, payload, reason, died)
+         select ?5, due, topic, key, attempt, format, payload, ?3, ?4 from timeout
+         where id = ?1 and attempt = ?2 and begun is not null",
+    )?;
+    let letter = next.map_or(id, |next| next.letter);
+    let copied = copy.execute(params![blob(id), attempt, reason, now, blob(letter)])?;
+    if let Some(next) = next {
+        return repeat(db, id, attempt, next.due);
+    }
     if copied == 1 {
         db.prepare_cached("delete from timeout where id = ?1")?.execute([blob(id)])?;
     }

@@ -77,9 +77,10 @@ impl Tally {
             self.counted += match (operation, outcome) {
                 (Operation::Insert(new), Outcome::Created { replaced }) => count(new.id) - replaced.map_or(0, count),
                 (Operation::Requeue { .. }, Outcome::Changed(id)) => count(*id),
-                (Operation::Cancel(_) | Operation::Bury { .. }, Outcome::Changed(id)) => -count(*id),
-                (Operation::Done { next: None, then, .. }, Outcome::Changed(id)) => {
-                    then.as_ref().map_or(0, |then| count(then.id)) - count(*id)
+                (Operation::Cancel(_) | Operation::Bury { next: None, .. }, Outcome::Changed(id)) => -count(*id),
+                (Operation::Done { next, then, .. }, Outcome::Changed(id)) => {
+                    let ended = if next.is_none() { count(*id) } else { 0 };
+                    then.iter().map(|then| count(then.id)).sum::<i64>() - ended
                 }
                 _ => 0,
             };

@@ -100,14 +100,14 @@ fn a_cancelled_timeout_never_runs() {
 fn work_of_the_user_and_the_end_are_one() {
     let (store, log) = (MemoryStore::new(), Log::default());
     let seen = log.clone();
-    let close = move |due: &Due<String>| {
+    let close = move |due: &Due<String>| -> Result<(), Retry> {
         let (works, seen, attempt) = (due.attempt() == 3, seen.clone(), due.attempt());
         let answer = due.complete_in(move |_: &mut ()| {
             seen.lock().unwrap().push(format!("work {attempt}"));
             if works { Ok(()) } else { Err("the order is locked".into()) }
         });
         match (answer, attempt) {
-            (Err(CompleteError::Failed(why)), 1 | 2) => Err(Retry::after(SECOND, why)),
+            (Err(CompleteError::Failed(why)), 1 | 2) => Err(Retry::after(SECOND).because(why)),
             (Ok(()), 3) => panic!("after its end"),
             (answer, _) => panic!("attempt {attempt}: {answer:?}"),
         }
@@ -163,7 +163,7 @@ fn a_call_names_its_effect_on_a_key() {
 #[test]
 fn a_failed_attempt_is_repeated_and_buried() {
     let topic = Topic::new("t").attempts(3).backoff_by(|tries| SECOND * tries);
-    let fails = |_: &Due<String>| Err(Retry::new("no"));
+    let fails = |_: &Due<String>| -> Result<(), Retry> { Err(Retry::new("no")) };
     let (timer, mut driver) = DurableTimer::builder().topic(topic, fails).build_manual(MemoryStore::new()).unwrap();
     timer.new_timeout(t(), Duration::ZERO, &text("a")).unwrap();
     assert_eq!([driver.advance(SECOND), driver.advance(SECOND), driver.advance(SECOND)], [2, 0, 1], "after 0, 1, 3 s");
@@ -178,7 +178,7 @@ fn a_failed_attempt_is_repeated_and_buried() {
 
 #[test]
 fn a_long_reason_is_cut() {
-    let fails = |_: &Due<String>| Err(Retry::dead("é".repeat(1 << 20)));
+    let fails = |_: &Due<String>| -> Result<(), Retry> { Err(Retry::dead("é".repeat(1 << 20))) };
     let (timer, mut driver) = DurableTimer::builder().topic(t(), fails).build_manual(MemoryStore::new()).unwrap();
     timer.new_timeout(t(), Duration::ZERO, &text("a")).unwrap();
     driver.run_due();

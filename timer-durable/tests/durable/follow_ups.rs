@@ -36,7 +36,7 @@ fn open(calls: Calls) -> Bench {
             noted.lock().unwrap().push((due.id(), answer.map_err(|error| error.to_string())));
         }
         let fails = due.payload().starts_with("fails") && due.attempt() == 1;
-        if fails { Err(Retry::after(SECOND, "not yet")) } else { Ok(()) }
+        if fails { Err(Retry::after(SECOND).because("not yet")) } else { Ok(()) }
     };
     let (timer, driver) = DurableTimer::builder().topic(t(), handler).build_manual(store.clone()).unwrap();
     own.set(timer.downgrade()).unwrap();

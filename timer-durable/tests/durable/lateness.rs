@@ -19,7 +19,7 @@ fn builder(log: &Log, topic: Topic<()>, repeated: &'static [u32]) -> DurableTime
     let log = log.clone();
     DurableTimer::builder().topic(topic, move |due: &Due<()>| {
         log.lock().unwrap().push(due.due().duration_since(UNIX_EPOCH).unwrap().as_secs() - 1_000_000_000);
-        if repeated.contains(&due.attempt()) { Err(Retry::after(3 * SECOND, "not yet")) } else { Ok(()) }
+        if repeated.contains(&due.attempt()) { Err(Retry::after(3 * SECOND).because("not yet")) } else { Ok(()) }
     })
 }
 

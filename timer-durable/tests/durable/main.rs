@@ -1,6 +1,7 @@
 //! The promises of durable timeouts on one machine, on virtual time and with a real file.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "tests")]
 
+mod answers;
 mod auto_traits;
 mod book;
 mod builder;
@@ -36,6 +37,7 @@ mod stops;
 #[cfg(feature = "sqlite")]
 mod tally;
 mod terms;
+mod time_limits;
 #[cfg(feature = "sqlite")]
 mod tombstones;
 #[cfg(feature = "sqlite")]

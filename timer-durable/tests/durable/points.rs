@@ -21,7 +21,7 @@ fn open(store: &MemoryStore, log: &Log) -> (DurableTimer, timer_durable::ManualD
         log.lock().unwrap().push(format!("{} {answer:?}", due.attempt()));
         answer.map_err(|error| match error {
             CompleteError::Fenced => Retry::new("fenced"),
-            error => Retry::after(SECOND, error),
+            error => Retry::after(SECOND).because(error),
         })
     };
     DurableTimer::builder().topic(t(), handle).build_manual(store.clone()).unwrap()

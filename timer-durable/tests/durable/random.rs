@@ -81,7 +81,7 @@ impl Program {
             let has_run = ran.iter().any(|((_, earlier), _)| *earlier == number);
             ran.push(((at, number), due.attempt()));
             let fails = fails_once == "true" && !has_run;
-            if fails { Err(Retry::after(Duration::from_millis(RETRY_MS), "once")) } else { Ok(()) }
+            if fails { Err(Retry::after(Duration::from_millis(RETRY_MS)).because("once")) } else { Ok(()) }
         };
         let builder = DurableTimer::builder().topic(t(), handler).capacity(CAPACITY).max_running(3).max_batch(4);
         self.open = Some(builder.build_manual(self.store.clone()).unwrap());

@@ -1,7 +1,7 @@
 //! The number of pending timeouts in a file, which is counted in slices while commits go on.
 
 use timer_durable::store::{Counts, Position, Store};
-use timer_durable::transaction::{Insert, Operation, Outcome, Target};
+use timer_durable::transaction::{Insert, NextRun, Operation, Outcome, Target};
 use timer_durable::{SqliteStore, TimeoutId};
 
 use crate::folder::Folder;
@@ -68,18 +68,22 @@ impl Bench {
         for (n, (id, begun)) in begins.into_iter().zip(outcomes).enumerate() {
             let Outcome::Begun(attempt) = begun else { continue };
             let (attempt, next) = (attempt.attempt, self.due());
+            let letter = NextRun { due: next, letter: TimeoutId::new() };
             ends.push(match n {
-                0 => Operation::Done { id, attempt, next: None, then: None },
-                1 => Operation::Done { id, attempt, next: Some(next), then: None },
+                0 => Operation::Done { id, attempt, next: None, then: Vec::new() },
+                1 => Operation::Done { id, attempt, next: Some(next), then: Vec::new() },
+                2 if attempt % 2 == 0 => {
+                    Operation::Bury { id, attempt, reason: "broken".to_owned(), next: Some(letter) }
+                }
                 2 => Operation::Retry { id, attempt, due: next, forgive: false },
                 _ => {
                     self.dead.push(id);
-                    Operation::Bury { id, attempt, reason: "broken".to_owned() }
+                    Operation::Bury { id, attempt, reason: "broken".to_owned(), next: None }
                 }
             });
         }
         // An end of an attempt that does not run is refused.
-        ends.push(Operation::Done { id: self.ids[0], attempt: 99, next: None, then: None });
+        ends.push(Operation::Done { id: self.ids[0], attempt: 99, next: None, then: Vec::new() });
         self.store.write(&ends).unwrap();
         // A page that begins behind a slot moves rows of the slot.
         let far = Position::at(self.now + 5 * HOUR)..Position::END;

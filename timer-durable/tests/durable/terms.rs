@@ -108,7 +108,7 @@ fn a_failed_attempt_counts_although_a_later_one_has_not_started() {
     let open = || {
         let (queue, tasks) = channel();
         let topic = Topic::new("t").attempts(2).backoff(Duration::ZERO, Duration::ZERO);
-        let handler = |_: &Due<()>| Err(Retry::new("not this time"));
+        let handler = |_: &Due<()>| -> Result<(), Retry> { Err(Retry::new("not this time")) };
         (DurableTimer::builder().executor(Queue(queue)).topic(topic, handler).open(store.clone()).unwrap(), tasks)
     };
     let (timer, tasks) = open();

@@ -51,7 +51,7 @@ fn ids_of_the_instance_itself_leave_nothing() {
     let id = TimeoutId::made_by(store.instance());
     insert(&mut store, id);
     execute(&mut store, Operation::Begin(id));
-    let done = Operation::Done { id, attempt: 1, next: None, then: None };
+    let done = Operation::Done { id, attempt: 1, next: None, then: Vec::new() };
     assert_eq!(execute(&mut store, done), Outcome::Changed(id));
     assert_eq!(number(store, &folder, "select count(*) from timer_tombstone"), 0);
 }

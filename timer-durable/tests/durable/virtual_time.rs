@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::executor::block_on;
-use timer_durable::{CancelAnswer, Due, DurableTimer, Error, IfPending, MemoryStore, ResetAnswer, Retry, Topic};
+use timer_durable::{
+    CancelAnswer, Due, DurableTimer, Error, IfPending, ManualDurableDriver, MemoryStore, ResetAnswer, Retry,
+    ScheduleAnswer, Store, Topic,
+};
 
 use crate::t;
 
@@ -159,4 +162,40 @@ fn an_update_takes_the_new_period_and_keeps_the_phase() {
     assert_eq!(runs_in_a_day(1, hour, 5 * minute), 288, "the new period counts from the start");
     assert_eq!(runs_in_a_day(48, hour, hour), 24, "a start each half hour puts no run off");
     assert_eq!(runs_in_a_day(1, hour, 2 * hour), 12, "the pending run stays, and the period follows it");
+}
+
+/// Runs an hourly timeout for 25 hours, of which the first 80 minutes are an outage. Returns the
+/// runs that have succeeded.
+fn runs_after_an_outage(failure: fn() -> Retry) -> (DurableTimer, ManualDurableDriver, usize) {
+    const HOURLY: Topic<()> = Topic::new("hourly").backoff(SECOND, Duration::from_secs(60));
+    let (store, runs) = (MemoryStore::new(), Arc::new(Mutex::new(0)));
+    let (clock, counted) = (store.clone(), runs.clone());
+    let back = clock.now() + 80 * 60_000_000;
+    let handler = move |_: &Due<()>| {
+        if clock.now() < back {
+            return Err(failure());
+        }
+        *counted.lock().unwrap() += 1;
+        Ok(())
+    };
+    let (timer, mut driver) = DurableTimer::builder().topic(HOURLY, handler).build_manual(store).unwrap();
+    let hour = 3_600 * SECOND;
+    let start = || timer.timeout_builder(HOURLY, &()).key("k").after(hour).every(hour).schedule().unwrap();
+    let id = start().id();
+    driver.advance(25 * hour);
+    let ran = *runs.lock().unwrap();
+    let again = start();
+    assert_eq!(again == ScheduleAnswer::Kept(id), ran > 0, "the key belongs to the series");
+    (timer, driver, ran)
+}
+
+#[test]
+fn a_periodic_timeout_outlives_an_outage() {
+    let (timer, mut driver, ran) = runs_after_an_outage(|| Retry::new("no bank"));
+    let letters = timer.dead_letters(None, None, 9).unwrap();
+    assert_eq!((ran, letters.len(), timer.stats().buried), (24, 1, 1));
+    assert!(timer.requeue(letters[0].id).unwrap());
+    assert_eq!((driver.run_due(), driver.advance(3_600 * SECOND)), (1, 1), "one extra run beside the series");
+    let (timer, _driver, ran) = runs_after_an_outage(|| Retry::dead("no bank any more").end_series());
+    assert_eq!((ran, timer.stats().buried), (0, 1));
 }

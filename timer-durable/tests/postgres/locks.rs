@@ -354,7 +354,7 @@ fn an_end_of_a_locked_row_waits_alone() {
     ids.iter().for_each(|id| assert_eq!(node.attempt(*id).attempt, 1));
     let mut session = Session::begin(&database);
     session.ask(&format!("select 1 from timer.timeout where id = '{}' for update", ids[0]));
-    let done = |id| Operation::Done { id, attempt: 1, next: None, then: None };
+    let done = |id| Operation::Done { id, attempt: 1, next: None, then: Vec::new() };
     for _ in 0..2 {
         assert_eq!(node.write(ids.map(done)).unwrap()[0], Outcome::Locked);
     }

@@ -66,7 +66,7 @@ fn a_dead_node_is_taken_over() {
     assert_eq!(dead.begin(id), Err(StoreError::Fenced));
     assert!(!dead.0.may_begin(), "its lease is over");
     dead.0.rejoin().unwrap();
-    let late = dead.write([Operation::Done { id, attempt: 1, next: None, then: None }]).unwrap();
+    let late = dead.write([Operation::Done { id, attempt: 1, next: None, then: Vec::new() }]).unwrap();
     assert_eq!(late, [Outcome::NotFound], "a later attempt runs");
 }
 
@@ -137,7 +137,7 @@ fn a_release_keeps_running_attempts() {
     }
     second.keep_up_until(|node| node.shards() == 32);
     assert_eq!(second.pending(), [], "all attempts still run at the first node");
-    let ended = first.write(ids.iter().map(|id| Operation::Done { id: *id, attempt: 1, next: None, then: None }));
+    let ended = first.write(ids.iter().map(|id| Operation::Done { id: *id, attempt: 1, next: None, then: Vec::new() }));
     assert_eq!(ended.unwrap(), ids.iter().copied().map(Outcome::Changed).collect::<Vec<_>>());
 }
 

@@ -241,7 +241,7 @@ fn a_locked_row_does_not_cost_the_lease() {
             assert!(begun.elapsed() < PATIENCE, "the shards are given away when the lock has ended");
             first.0.upkeep(&ids).unwrap();
         }
-        let done = |id| Operation::Done { id, attempt: 1, next: None, then: None };
+        let done = |id| Operation::Done { id, attempt: 1, next: None, then: Vec::new() };
         let ended: Vec<_> = ids.iter().copied().map(Outcome::Changed).collect();
         assert_eq!(first.write(ids.iter().copied().map(done)).unwrap(), ended);
         first.0.leave().unwrap();

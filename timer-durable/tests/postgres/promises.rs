@@ -63,7 +63,7 @@ fn attempts_are_numbered_and_exclude_each_other() {
     assert_eq!(node.write([retry.clone()]).unwrap(), [Outcome::Changed(id)]);
     assert_eq!(node.attempt(id).attempt, 2);
     assert_eq!(node.write([retry]).unwrap(), [Outcome::NotFound], "not the last attempt");
-    let done = |attempt| Operation::Done { id, attempt, next: None, then: None };
+    let done = |attempt| Operation::Done { id, attempt, next: None, then: Vec::new() };
     assert_eq!(node.write([done(1)]).unwrap(), [Outcome::NotFound]);
     assert_eq!(node.write([done(2)]).unwrap(), [Outcome::Changed(id)]);
 }
@@ -126,7 +126,7 @@ fn a_running_attempt_is_not_cancelled() {
         let reset = Operation::Reset { target: Target::Id(id), due: 0 };
         assert_eq!(node.write([reset]).unwrap(), [Outcome::Running]);
         assert_eq!(
-            node.write([Operation::Done { id, attempt: 1, next: None, then: None }]).unwrap(),
+            node.write([Operation::Done { id, attempt: 1, next: None, then: Vec::new() }]).unwrap(),
             [Outcome::Changed(id)]
         );
         assert_eq!(cancel(&mut node), Outcome::NotFound);

@@ -26,7 +26,7 @@ fn an_attempt_that_ends_leaves_a_tombstone_too() {
     let (mut node, id) = (database.join(), TimeoutId::new());
     node.insert_as(id);
     node.attempt(id);
-    let done = node.write([Operation::Done { id, attempt: 1, next: None, then: None }]).unwrap();
+    let done = node.write([Operation::Done { id, attempt: 1, next: None, then: Vec::new() }]).unwrap();
     assert_eq!(done, [Outcome::Changed(id)]);
     assert_eq!(node.insert_as(id), Outcome::Exists);
 }

@@ -55,7 +55,7 @@ fn a_database_of_version_1_is_used_and_upgraded() {
     assert!(matches!(error, ConnectError::MissingRights { .. }), "{error}");
     PostgresStore::upgrade(&old.url()).unwrap();
     assert_eq!(old.sql(FACTS), new.sql(FACTS));
-    let done = node.write([Operation::Done { id, attempt: 1, next: None, then: None }]).unwrap();
+    let done = node.write([Operation::Done { id, attempt: 1, next: None, then: Vec::new() }]).unwrap();
     assert_eq!(done, [Outcome::Changed(id)], "a node that was connected before goes on");
 }
 

@@ -207,7 +207,7 @@ fn a_timer_is_opened_inside_a_runtime() {
 #[test]
 fn a_nul_character_harms_nobody() {
     let Some(database) = Database::create() else { return };
-    let fail = |_: &Due<String>| Err(Retry::dead("bad\0reason"));
+    let fail = |_: &Due<String>| -> Result<(), Retry> { Err(Retry::dead("bad\0reason")) };
     let timer = open(&database, DurableTimer::builder().topic(Topic::new("topic"), fail));
     let text = String::new();
     let keyed = |key| timer.new_timeout_keyed(Topic::new("topic"), key, Duration::ZERO, &text, IfPending::Keep);
@@ -301,7 +301,7 @@ fn a_reset_beside_a_retry_of_its_timeout_is_kept() {
     scripted.timer.new_timeout_keyed(t(), "k", Duration::ZERO, &(), IfPending::Keep).unwrap();
     assert_eq!(scripted.shared_commits(1), 0);
     let reset = scripted.in_one_batch(|| {
-        scripted.outcome.send(Err(Retry::after(Duration::from_secs(3_600), "later"))).unwrap();
+        scripted.outcome.send(Err(Retry::after(Duration::from_secs(3_600)).because("later"))).unwrap();
         scripted.ended.recv_timeout(PATIENCE).unwrap();
         scripted.timer.reset_async(t::<()>(), "k", Duration::from_millis(100))
     });

@@ -1,6 +1,6 @@
 //! Beginning attempts of due timeouts, and handing them to the executor.
 
-use super::super::attempt::{KeeperHandle, Report, Started};
+use super::super::attempt::{KeeperHandle, Report, Started, TopicSettings};
 use super::super::collect::{Collection, Origin};
 use super::super::head::Head;
 use super::{Keeper, Running};
@@ -111,11 +111,12 @@ impl<S: Store> Keeper<S> {
             is_parked: false,
             then: None,
             has_expired: false,
+            look: None,
             progress,
         };
         self.running.insert(id, running);
         let end = |result| AttemptEnd { id, attempt, result };
-        let Some((_, (rules, handler))) = known else {
+        let Some((_, TopicSettings { rules, handler, time_limit, .. })) = known else {
             self.figures.lock().without_handler += 1;
             tracing::warn!(timer = %self.settings.name, %topic, %id, "the topic has no handler here");
             self.unwritten.push(end(AttemptResult::NoHandler));
@@ -143,7 +144,8 @@ impl<S: Store> Keeper<S> {
         }
         let report = Report::new(&keeper, self.term.clone(), id, attempt);
         let started = Started { id, topic, key, attempt, due, begun: now, keeper };
-        let handler = handler.clone();
+        let (handler, time_limit) = (handler.clone(), *time_limit);
+        time_limit.into_iter().for_each(|limit| self.look_after(id, limit, now));
         Some(Task::new(move || handler(started, payload, format, report)))
     }
 }

@@ -18,6 +18,7 @@ impl<S: Store> Keeper<S> {
         // before its call.
         let mut waiting = self.inbox.len();
         let now = self.store.now();
+        self.cut_off(now);
         for ended in std::mem::take(&mut self.unwritten) {
             self.add_end(&mut collection, ended, now);
         }

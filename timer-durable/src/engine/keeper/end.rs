@@ -1,15 +1,17 @@
 //! Ending attempts with the results of handlers.
 
 use super::super::collect::{Collection, Origin, insert};
-use super::{Keeper, Running};
+use super::{Keeper, Running, Settings};
 use crate::TimeoutId;
 use crate::answer::ScheduleAnswer;
+use crate::done::Done;
 use crate::error::Error;
-use crate::message::{Answer, AttemptEnd, AttemptResult, NewTimeout, Reply};
-use crate::retry::{CompleteError, How};
+use crate::message::{Answer, AttemptEnd, AttemptResult, Reply};
+use crate::new_timeout::NewTimeout;
+use crate::retry::{CompleteError, How, Retry};
 use crate::store::{Micros, Position, Store, StoreError, Work};
 use crate::time::{When, micros};
-use crate::transaction::{IfPending, Insert, Operation, Outcome};
+use crate::transaction::{IfPending, Insert, NextRun, Operation, Outcome};
 use std::time::Duration;
 
 /// The time after which a timeout of a topic without a handler is tried again.
@@ -24,38 +26,74 @@ impl<S: Store> Keeper<S> {
         }
         let AttemptEnd { id, attempt, result } = &ended;
         let (id, attempt) = (*id, *attempt);
-        let Some(running) = self.running.get(&id).filter(|running| running.attempt == attempt) else { return };
+        let Some(running) = self.running.get(&id).filter(|running| running.attempt == attempt) else {
+            return self.limits.returned(id, attempt);
+        };
         let operation = match result {
             AttemptResult::Completed => {
                 self.forget_running(id);
                 return;
             }
-            AttemptResult::Done | AttemptResult::Expired => self.done(id, running, now),
+            AttemptResult::Done(done) => match self.allow_follow_ups(done) {
+                Ok(()) => self.done(id, running, done, now),
+                Err(why) => self.failed(id, running, &Retry::new(why), now),
+            },
+            AttemptResult::Expired => self.done(id, running, &Done::new(), now),
             AttemptResult::NoHandler => {
                 Operation::Retry { id, attempt, due: now.saturating_add(NO_HANDLER_PAUSE), forgive: true }
             }
             AttemptResult::NotStarted => Operation::Retry { id, attempt, due: now, forgive: true },
-            AttemptResult::Failed(failure) => {
-                let rules = self.settings.topics.get(&running.topic).map(|(rules, _)| rules);
-                let tries = attempt.saturating_sub(running.forgiven);
-                let is_last = rules.is_some_and(|rules| tries >= rules.attempts);
-                if failure.how == How::Dead || is_last {
-                    Operation::Bury { id, attempt, reason: failure.reason.clone() }
-                } else {
-                    let delay = match failure.how {
-                        How::After(delay) => delay,
-                        _ => rules.map_or(Duration::from_secs(1), |rules| rules.delay_after(tries)),
-                    };
-                    Operation::Retry { id, attempt, due: now.saturating_add(micros(delay)), forgive: false }
-                }
-            }
+            AttemptResult::Failed(failure) => self.failed(id, running, failure, now),
         };
         collection.push(operation, Origin::End(ended));
     }
 
-    fn done(&self, id: TimeoutId, running: &Running, now: Micros) -> Operation {
-        let then = running.then.as_ref().map(|then| Box::new(insert((**then).clone(), now, self.store.instance())));
-        let next = next_run(running, now).filter(|_| then.is_none());
+    fn failed(&self, id: TimeoutId, running: &Running, failure: &Retry, now: Micros) -> Operation {
+        let attempt = running.attempt;
+        if let How::Later(delay) = failure.how {
+            let due = now.saturating_add(micros(delay));
+            return match &failure.payload {
+                Some((_, payload)) if payload.len() > self.settings.max_payload => {
+                    let why = format!("the new payload is too long: {} bytes", payload.len());
+                    self.failed(id, running, &Retry::new(why), now)
+                }
+                payload => Operation::Postpone { id, attempt, due, payload: payload.clone() },
+            };
+        }
+        let rules = self.settings.topics.get(&running.topic).map(|topic| &topic.rules);
+        let tries = attempt.saturating_sub(running.forgiven);
+        let is_last = rules.is_some_and(|rules| tries >= rules.attempts);
+        if failure.how == How::Dead || is_last {
+            let next = next_run(running, now).filter(|_| !failure.ends_series);
+            let letter = TimeoutId::made_by(self.store.instance());
+            let next = next.map(|due| NextRun { due, letter });
+            return Operation::Bury { id, attempt, reason: failure.reason.clone(), next };
+        }
+        let delay = match failure.how {
+            How::After(delay) => delay,
+            _ => rules.map_or(Duration::from_secs(1), |rules| rules.delay_after(tries)),
+        };
+        Operation::Retry { id, attempt, due: now.saturating_add(micros(delay)), forgive: false }
+    }
+
+    /// Returns the reason why a follow-up cannot be scheduled, if there is one.
+    fn allow_follow_ups(&self, done: &Done) -> Result<(), String> {
+        let Settings { topics, elsewhere, max_payload, .. } = &self.settings;
+        for NewTimeout { topic, payload, .. } in done.then.as_ref().map_err(String::clone)? {
+            if !topics.contains_key(topic) && !elsewhere.contains(topic) {
+                return Err(format!("the topic `{topic}` of a follow-up has no handler here"));
+            }
+            if payload.len() > *max_payload {
+                return Err(format!("the payload of a follow-up is too long: {} bytes", payload.len()));
+            }
+        }
+        Ok(())
+    }
+
+    fn done(&self, id: TimeoutId, running: &Running, done: &Done, now: Micros) -> Operation {
+        let follow_ups = running.then.as_deref().into_iter().chain(done.then.iter().flatten());
+        let then = follow_ups.map(|then| insert(then.clone(), now, self.store.instance())).collect();
+        let next = next_run(running, now).filter(|_| running.then.is_none() && !done.ends_series);
         Operation::Done { id, attempt: running.attempt, next, then }
     }
 
@@ -115,7 +153,7 @@ impl<S: Store> Keeper<S> {
         self.remove(id);
         match operation {
             Operation::Done { next, then, .. } => {
-                self.put_next(id, next, then.as_deref(), now);
+                self.put_next(id, next, &then, now);
                 let has_expired = running.is_some_and(|running| running.has_expired);
                 let mut figures = self.figures.lock();
                 let figure = if has_expired { &mut figures.expired } else { &mut figures.done };
@@ -125,8 +163,14 @@ impl<S: Store> Keeper<S> {
                 self.figures.lock().retried += 1;
                 self.put(Position { due, id }, now);
             }
-            Operation::Bury { reason, .. } => {
+            Operation::Postpone { due, .. } => {
+                self.figures.lock().postponed += 1;
+                self.put(Position { due, id }, now);
+            }
+            Operation::Bury { reason, next, .. } => {
                 self.figures.lock().buried += 1;
+                self.put_next(id, next.map(|next| next.due), &[], now);
+                let id = next.map_or(id, |next| next.letter);
                 tracing::warn!(timer = %self.settings.name, %id, %reason, "dead letter");
             }
             _ => {}
@@ -142,13 +186,13 @@ impl<S: Store> Keeper<S> {
         now: Micros,
     ) -> Result<(), CompleteError> {
         let running = self.running.get(&id).filter(|running| running.attempt == attempt);
-        let end = self.done(id, running.ok_or(CompleteError::Fenced)?, now);
+        let end = self.done(id, running.ok_or(CompleteError::Fenced)?, &Done::new(), now);
         let Operation::Done { next, then, .. } = end.clone() else { return Err(CompleteError::Fenced) };
         match self.store.complete_in(end, work) {
             Ok(true) => {
                 self.figures.lock().done += 1;
                 self.remove(id);
-                self.put_next(id, next, then.as_deref(), now);
+                self.put_next(id, next, &then, now);
                 Ok(())
             }
             Ok(false) => Err(CompleteError::Fenced),
@@ -166,12 +210,12 @@ impl<S: Store> Keeper<S> {
     }
 
     /// Puts what follows an attempt into memory: the next run of a periodic timeout, or the next
-    /// timeout of its key.
-    fn put_next(&mut self, id: TimeoutId, next: Option<Micros>, then: Option<&Insert>, now: Micros) {
+    /// timeouts that its handler has scheduled.
+    fn put_next(&mut self, id: TimeoutId, next: Option<Micros>, then: &[Insert], now: Micros) {
         if let Some(due) = next {
             self.put(Position { due, id }, now);
         }
-        if let Some(then) = then {
+        for then in then {
             self.put(Position { due: then.due, id: then.id }, now);
             self.figures.lock().scheduled += 1;
         }
@@ -179,6 +223,7 @@ impl<S: Store> Keeper<S> {
 
     fn forget_running(&mut self, id: TimeoutId) -> Option<Running> {
         let running = self.running.remove(&id)?;
+        self.limits.forget(id, running.look);
         if running.is_parked {
             self.parked -= 1;
         } else {

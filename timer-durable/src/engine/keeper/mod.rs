@@ -32,28 +32,31 @@ mod begin;
 mod commit;
 mod end;
 mod hand_over;
+mod limits;
 mod memory;
 mod stop;
 
-use super::attempt::{Handler, Settle};
+use super::attempt::{Settle, TopicSettings};
 use super::collect::Held;
 use super::head::{Head, IdMap};
 use super::pace::Pace;
 use super::term::{Progress, Term};
 use crate::TimeoutId;
-use crate::message::{AttemptEnd, Message, NewTimeout};
+use crate::message::{AttemptEnd, Message};
+use crate::new_timeout::NewTimeout;
 use crate::shutdown::{DurableStopReport, Shutdown};
 use crate::stats::Figures;
 use crate::store::{Micros, Store, StoreError};
-use crate::topic::Rules;
 use aside::WaitingBatch;
 use crossbeam_channel::{Receiver, Sender};
+use limits::Limits;
+pub(crate) use limits::THREADS;
 use memory::heads;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stop::Ending;
-use timer_executor::{Task, TaskExecutor};
+use timer_executor::{Task, TaskExecutor, ThreadPoolExecutor};
 
 /// The first pause after a failure of the store.
 const MIN_PAUSE: Duration = Duration::from_millis(10);
@@ -72,8 +75,13 @@ pub(crate) struct Settings {
     pub(crate) overdue_rate: Option<u32>,
     /// The longest pause after a failure of the store. Zero on virtual time.
     pub(crate) max_pause: Duration,
-    pub(crate) topics: HashMap<Arc<str>, (Rules, Handler)>,
+    pub(crate) topics: HashMap<Arc<str>, TopicSettings>,
+    /// Topics that other programs handle.
+    pub(crate) elsewhere: Vec<Arc<str>>,
+    pub(crate) max_payload: usize,
     pub(crate) executor: Arc<dyn TaskExecutor>,
+    /// The executor, if it is the default one.
+    pub(crate) pool: Option<Arc<ThreadPoolExecutor>>,
     pub(crate) settle: Option<Settle>,
 }
 
@@ -98,6 +106,8 @@ struct Running {
     then: Option<Box<NewTimeout>>,
     /// Whether the timeout was too late to begin, so its handler does not run.
     has_expired: bool,
+    /// The time of the next look at its time limit.
+    look: Option<Micros>,
     progress: Arc<Progress>,
 }
 
@@ -121,6 +131,7 @@ pub(crate) struct Keeper<S> {
     current: Head,
     pace: Pace,
     running: IdMap<Running>,
+    limits: Limits,
     overdue_running: usize,
     /// The number of attempts in `running` that are parked.
     parked: usize,
@@ -178,6 +189,7 @@ impl<S: Store> Keeper<S> {
             sender,
             figures,
             running: IdMap::default(),
+            limits: Limits::default(),
             overdue_running: 0,
             parked: 0,
             overdue_began_last: false,
@@ -244,6 +256,7 @@ impl<S: Store> Keeper<S> {
                 return Some(None);
             }
             until.extend(self.next_aside());
+            until.extend(self.limits.next().and_then(|next| self.instant(next, now)));
             if self.stopping.is_none() {
                 until.extend(self.next_page().and_then(|next| self.instant(next, now)));
                 until.extend(self.store.max_sleep().filter(|_| self.waits_for_clock()).map(|limit| now + limit));
