@@ -4,34 +4,13 @@ use crate::TimeoutId;
 use crate::error::Error;
 use crate::message::{Answer, Request};
 use crate::stats::Stats;
-use crate::store::{Counts, DeadLetter, StoreError};
+use crate::store::StoreError;
 use crate::timer::DurableTimer;
 use crate::work::{Contained, on_connection};
 use std::any::Any;
 use std::path::{Path, PathBuf};
 
 impl DurableTimer {
-    /// Returns up to `max` dead letters whose ids are greater than `after`, ordered by id. With a
-    /// topic, returns only those of that topic.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Store`] if the store cannot be read, and [`Error::Stopped`].
-    #[doc(alias = "dead_set")]
-    pub fn dead_letters(
-        &self,
-        topic: Option<&str>,
-        after: Option<TimeoutId>,
-        max: usize,
-    ) -> Result<Vec<DeadLetter>, Error> {
-        let topic = topic.map(str::to_owned);
-        self.use_store(move |store| match topic.as_deref() {
-            // No timeout has such a topic, and PostgreSQL refuses to compare it.
-            Some(topic) if topic.contains('\0') => Ok(Vec::new()),
-            topic => store.dead_letters(topic, after, max),
-        })
-    }
-
     /// Makes a dead letter pending again and due now. It gets a full number of attempts again, but
     /// their numbers continue. It loses its key if another timeout has taken it. Its period and its
     /// own `max_lateness` ended with it, so it runs once, and only the limit of its topic can make
@@ -52,15 +31,6 @@ impl DurableTimer {
     /// As for [`cancel`](Self::cancel).
     pub fn purge(&self, id: TimeoutId) -> Result<bool, Error> {
         self.call(Request::Purge(id)).map(|answer| answer == Answer::Changed)
-    }
-
-    /// Counts the timeouts in the store. May take time proportional to their number.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Store`] if the store cannot be read, and [`Error::Stopped`].
-    pub fn counts(&self) -> Result<Counts, Error> {
-        self.use_store(|store| store.counts())
     }
 
     /// Runs `work` in a transaction on the store's connection. It has the type that the store

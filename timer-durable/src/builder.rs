@@ -10,6 +10,7 @@ use crate::memory_store::MemoryStore;
 use crate::message::Message;
 use crate::payload::Payload;
 use crate::permits::CallPermits;
+use crate::reader_thread::ReaderThread;
 use crate::retry::Retry;
 use crate::shutdown::Shutdown;
 use crate::stats::Figures;
@@ -347,6 +348,7 @@ impl DurableTimerBuilder {
             name: self.name.clone(),
             store: store.describe(),
             keeper: channel.0.clone(),
+            reader: ReaderThread::new(&self.name, store.connect_reader()),
             permits: Arc::new(CallPermits::new(self.max_queued_calls)),
             figures: figures.clone(),
             shutdown: shutdown.clone(),

@@ -76,9 +76,9 @@ pub enum Error {
     },
     /// The period of a periodic timeout is zero.
     ZeroPeriod,
-    /// The payload cannot be written.
+    /// The payload cannot be written or read.
     Payload(PayloadError),
-    /// A setting of the builder is out of range.
+    /// A setting of the builder or an argument is out of range.
     Setting {
         /// The setting.
         name: &'static str,
@@ -132,7 +132,7 @@ impl fmt::Display for Error {
                 write!(f, "a delay of {given:?} was given; at most {MAX_DELAY:?} is allowed")
             }
             Self::ZeroPeriod => f.write_str("a period of 0 was given; at least 1 us is allowed"),
-            Self::Payload(error) => write!(f, "the payload cannot be written: {error}"),
+            Self::Payload(error) => write!(f, "the payload cannot be written or read: {error}"),
             Self::Setting { name, given, allowed } => write!(f, "{name}: {given} was given; allowed is {allowed}"),
             Self::OnKeeper => f.write_str("a blocking call on the keeper's own thread would wait for itself"),
             Self::InHandler => f.write_str("`stop` in a handler of the timer would wait for this handler"),

@@ -106,6 +106,36 @@ impl fmt::Debug for TimeoutId {
     }
 }
 
+#[cfg(feature = "uuid")]
+impl From<TimeoutId> for uuid::Uuid {
+    fn from(id: TimeoutId) -> Self {
+        Self::from_u128(id.0)
+    }
+}
+
+#[cfg(feature = "uuid")]
+impl From<uuid::Uuid> for TimeoutId {
+    fn from(id: uuid::Uuid) -> Self {
+        Self(id.as_u128())
+    }
+}
+
+/// As the text of [`Display`](fmt::Display).
+#[cfg(feature = "serde")]
+impl serde::Serialize for TimeoutId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for TimeoutId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 /// The places of the dashes in a UUID.
 const DASHES: [usize; 4] = [8, 13, 18, 23];
 
@@ -178,6 +208,17 @@ mod tests {
         assert_eq!(id.to_string().parse(), Ok(id));
         assert_eq!("01234567-89ab-cdef-0123-456789abcdef".parse(), Ok(id), "as PostgreSQL prints it");
         assert!("x".parse::<TimeoutId>().unwrap_err().to_string().contains("`x`"));
+    }
+
+    #[cfg(all(feature = "serde", feature = "uuid"))]
+    #[test]
+    fn an_id_is_a_text_and_a_uuid() {
+        let id = TimeoutId::from_u128(7);
+        let text = serde_json::to_string(&id).unwrap();
+        assert_eq!(text, format!("\"{id}\""));
+        assert_eq!(serde_json::from_str::<TimeoutId>(&text).unwrap(), id);
+        assert!(serde_json::from_str::<TimeoutId>("\"x\"").is_err());
+        assert_eq!(TimeoutId::from(uuid::Uuid::from(id)), id);
     }
 
     #[test]

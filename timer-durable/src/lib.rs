@@ -38,7 +38,8 @@
 //! | `sqlite` | `SqliteStore`, a store in a file that one process owns |
 //! | `postgres` | `PostgresStore`, a store in a database that many machines share |
 //! | `postgres-tls` | encrypted connections, for URLs with `sslmode=verify-full` |
-//! | `serde` | `Json`, a payload of any type that serde knows |
+//! | `serde` | `Json`, a payload of any type that serde knows, and serde for ids, rows and figures |
+//! | `uuid` | `TimeoutId` to and from `uuid::Uuid` |
 //! | `conformance` | the checks in `conformance` for stores of your own |
 //!
 //! No feature is on by default, so a program names its store.
@@ -67,6 +68,8 @@ mod payload;
 mod permits;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod reader_thread;
+mod reading;
 mod retry;
 mod shutdown;
 #[cfg(feature = "sqlite")]
@@ -108,9 +111,9 @@ pub use postgres::{ConnectError, PostgresConnection, PostgresOptions, PostgresSt
 pub use retry::{CompleteError, Later, Retry};
 pub use shutdown::DurableStopReport;
 #[cfg(feature = "sqlite")]
-pub use sqlite::{OpenError, SqliteStore};
+pub use sqlite::{OpenError, SqliteReader, SqliteStore};
 pub use stats::{BOUNDS, Histogram, Stats};
-pub use store::{Counts, DeadLetter, Membership, Store, StoreError};
+pub use store::{Counts, DeadLetter, Filter, Membership, Pending, PendingRow, Reader, Store, StoreError, TimeoutState};
 pub use timeout_builder::TimeoutBuilder;
 pub use timer::DurableTimer;
 pub use topic::Topic;

@@ -9,8 +9,11 @@ mod rows;
 pub use faults::{Fault, FaultPoint};
 
 use crate::TimeoutId;
-use crate::store::{Counts, DeadLetter, Micros, Position, Store, StoreError, Work};
-use crate::transaction::{Insert, Operation, Outcome};
+use crate::store::{
+    Counts, DeadLetter, Filter, Micros, Pending, PendingRow, Position, Reader, Store, StoreError, StoredPending,
+    TimeoutState, Work,
+};
+use crate::transaction::{Insert, Operation, Outcome, Target};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -69,12 +72,31 @@ struct Row {
     planned: Option<Micros>,
     /// The epoch that has begun the last attempt, if it has not been put back.
     begun: Option<u32>,
+    /// The time at which the last attempt began.
+    started: Micros,
 }
 
 impl Row {
     /// Returns `true` if the timeout waits for a begin of `epoch`.
     fn is_pending(&self, epoch: u32) -> bool {
         self.begun.is_none_or(|begun| begun < epoch)
+    }
+
+    fn read<P>(&self, payload: P, epoch: u32) -> Pending<P> {
+        let state = match self.planned {
+            _ if !self.is_pending(epoch) => TimeoutState::Running,
+            Some(_) if self.attempt > self.forgiven => TimeoutState::Retrying,
+            _ => TimeoutState::Pending,
+        };
+        let Insert { id, due, topic, key, period, .. } = &self.insert;
+        Pending {
+            key: key.clone(),
+            attempt: self.attempt,
+            period: *period,
+            state,
+            running_since: (state == TimeoutState::Running).then_some(self.started),
+            ..Pending::new(*id, *due, &**topic, payload)
+        }
     }
 }
 
@@ -116,6 +138,52 @@ impl MemoryStore {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reader for MemoryStore {
+    fn get(&mut self, target: &Target) -> Result<Option<StoredPending>, StoreError> {
+        let inner = self.lock();
+        let row = inner.find(target).and_then(|id| inner.rows.get(&id));
+        Ok(row.map(|row| row.read((row.insert.format, row.insert.payload.clone()), self.epoch)))
+    }
+
+    fn list(
+        &mut self,
+        filter: &Filter,
+        after: Option<&PendingRow>,
+        limit: usize,
+    ) -> Result<Vec<PendingRow>, StoreError> {
+        let inner = self.lock();
+        let rows = inner.rows.values().map(|row| row.read((), self.epoch)).filter(|row| filter.shows(row));
+        let order = |row: &PendingRow| {
+            let key = row.key.clone().filter(|_| filter.key_prefix.is_some());
+            (key, row.position())
+        };
+        let after = after.map(order);
+        let mut rows: Vec<PendingRow> =
+            rows.filter(|row| after.as_ref().is_none_or(|after| order(row) > *after)).collect();
+        rows.sort_by_cached_key(order);
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
+    fn dead_letters(
+        &mut self,
+        topic: Option<&str>,
+        after: Option<TimeoutId>,
+        max: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
+        let inner = self.lock();
+        let wanted = |letter: &&DeadLetter| {
+            topic.is_none_or(|topic| letter.topic == topic) && after.is_none_or(|after| letter.id > after)
+        };
+        Ok(inner.dead.values().filter(wanted).take(max).cloned().collect())
+    }
+
+    fn counts(&mut self) -> Result<Counts, StoreError> {
+        let inner = self.lock();
+        Ok(Counts { pending: inner.rows.len() as u64, dead: inner.dead.len() as u64 })
     }
 }
 
@@ -171,24 +239,6 @@ impl Store for MemoryStore {
         drop(inner);
         self.epoch = epoch;
         joined
-    }
-
-    fn dead_letters(
-        &mut self,
-        topic: Option<&str>,
-        after: Option<TimeoutId>,
-        max: usize,
-    ) -> Result<Vec<DeadLetter>, StoreError> {
-        let inner = self.lock();
-        let wanted = |letter: &&DeadLetter| {
-            topic.is_none_or(|topic| letter.topic == topic) && after.is_none_or(|after| letter.id > after)
-        };
-        Ok(inner.dead.values().filter(wanted).take(max).cloned().collect())
-    }
-
-    fn counts(&mut self) -> Result<Counts, StoreError> {
-        let inner = self.lock();
-        Ok(Counts { pending: inner.rows.len() as u64, dead: inner.dead.len() as u64 })
     }
 
     fn pending(&self) -> Option<u64> {

@@ -29,6 +29,7 @@ pub const BOUNDS: [Duration; 18] = [
 
 /// Counts of durations by [`BOUNDS`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Histogram {
     /// The number of durations per bucket; the last one counts those beyond the last bound.
@@ -58,6 +59,7 @@ impl Histogram {
 /// The figures are a copy of one moment, which may be in the middle of a turn of the keeper. They
 /// agree with each other at quiet times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Stats {
     /// Timeouts that are pending or running, of all processes that share the store. `None` if the

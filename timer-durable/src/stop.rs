@@ -52,6 +52,7 @@ impl DurableTimer {
             }
         };
         self.inner.parts.shutdown.request();
+        self.inner.parts.reader.close(GRACE);
         if keeper.send(Message::Stop { until, reply }).is_err() {
             return Ok(self.inner.report());
         }
@@ -107,6 +108,7 @@ impl Drop for Inner {
         let (reply, _answer) = oneshot::channel();
         let stop = Message::Stop { until: Some(Instant::now()), reply };
         self.parts.shutdown.request();
+        self.parts.reader.close(GRACE);
         if self.parts.keeper.send(stop).is_ok() {
             if let Host::Manual(shared) = &self.host {
                 shared.settle();

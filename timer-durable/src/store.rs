@@ -12,8 +12,12 @@
 //! The module `conformance` (feature `conformance`) checks an implementation.
 
 mod boxed;
+mod pending;
+mod reader;
 
 pub use crate::time::Micros;
+pub use pending::{Filter, Pending, PendingRow, StoredPending, TimeoutState};
+pub use reader::{Connect, Reader};
 
 use crate::TimeoutId;
 use crate::transaction::{Operation, Outcome};
@@ -105,6 +109,7 @@ pub struct Upkeep {
 
 /// A timeout that has failed for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct DeadLetter {
     /// The id of the timeout.
@@ -147,6 +152,7 @@ impl DeadLetter {
 
 /// The numbers of timeouts in a store, which fills the fields of the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Counts {
     /// Timeouts that are pending or running, of all instances.
@@ -157,6 +163,7 @@ pub struct Counts {
 
 /// The place of an instance among the others that share a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Membership {
     /// The name of the node, if it was given one.
@@ -174,6 +181,7 @@ pub struct Membership {
     /// The number of times that this process has tried to connect again.
     pub reconnects: u64,
     /// The time at which the last renewal was sent that succeeded.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub renewed: Option<Instant>,
     /// The age of the oldest transaction that keeps dead rows of the store, of those that this role
     /// may see. It may be a minute old.
@@ -185,7 +193,7 @@ pub struct Membership {
 pub type Work = Box<dyn FnOnce(&mut dyn Any) -> Result<(), Box<dyn Error + Send + Sync>> + Send>;
 
 /// A store of timeouts. One thread uses it, and all calls may block.
-pub trait Store: Send + 'static {
+pub trait Store: Reader + 'static {
     /// Returns a description for log events and metrics, such as `sqlite:timeouts.db`.
     fn describe(&self) -> String;
 
@@ -248,25 +256,11 @@ pub trait Store: Send + 'static {
     /// running timer tries again later.
     fn rejoin(&mut self) -> Result<(), StoreError>;
 
-    /// Returns up to `max` dead letters whose ids are greater than `after`, ordered by id. With a
-    /// topic, returns only those of that topic.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] if the store cannot be read.
-    fn dead_letters(
-        &mut self,
-        topic: Option<&str>,
-        after: Option<TimeoutId>,
-        max: usize,
-    ) -> Result<Vec<DeadLetter>, StoreError>;
-
-    /// Counts the timeouts. May take time proportional to their number.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] if the store cannot be read.
-    fn counts(&mut self) -> Result<Counts, StoreError>;
+    /// Returns a function that connects to the store for reads beside the keeper, or `None` if the
+    /// keeper has to read. It may be called after the store has failed or was closed.
+    fn connect_reader(&self) -> Option<Connect> {
+        None
+    }
 
     /// Returns the number of timeouts that are pending or running, of all instances, if the store
     /// knows it without counting. It may be an estimate, and it may be a minute old.

@@ -8,6 +8,7 @@ use crate::manual::Shared;
 use crate::message::{Answer, Message, Reply, Request};
 use crate::new_timeout::after;
 use crate::permits::{CallPermit, CallPermits};
+use crate::reader_thread::ReaderThread;
 use crate::shutdown::Shutdown;
 use crate::stats::Figures;
 use crate::store::Store;
@@ -78,6 +79,7 @@ pub(crate) struct Parts {
     pub(crate) name: String,
     pub(crate) store: String,
     pub(crate) keeper: Sender<Message>,
+    pub(crate) reader: ReaderThread,
     pub(crate) permits: Arc<CallPermits>,
     pub(crate) figures: Arc<Figures>,
     pub(crate) shutdown: Arc<Shutdown>,

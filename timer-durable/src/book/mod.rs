@@ -11,7 +11,8 @@
 //! 9. [PostgreSQL](postgres), choosing a store and sharing it
 //! 10. [Operating](operating) the store in PostgreSQL
 //! 11. [Moving](moving) from Redisson, Sidekiq, Quartz, apalis, pg-boss, Celery or underway
-//! 12. [The protocol](protocol), and the model that checks it
+//! 12. [Reading](reading) timeouts back
+//! 13. [The protocol](protocol), and the model that checks it
 
 #[doc = include_str!("promises.md")]
 pub mod promises {}
@@ -45,6 +46,9 @@ pub mod operating {}
 
 #[doc = include_str!("moving.md")]
 pub mod moving {}
+
+#[doc = include_str!("reading.md")]
+pub mod reading {}
 
 #[doc = include_str!("protocol.md")]
 pub mod protocol {}

@@ -13,6 +13,7 @@
 
 mod attempts;
 mod pages;
+mod reads;
 mod rows;
 mod shared;
 
@@ -32,7 +33,9 @@ type Check<S> = (&'static str, fn(&mut Bench<S>));
 ///
 /// If a check fails.
 pub fn run<S: Store>(mut open: impl FnMut() -> S) {
-    for (name, check) in pages::checks::<S>().into_iter().chain(rows::checks()).chain(attempts::checks()) {
+    for (name, check) in
+        pages::checks::<S>().into_iter().chain(rows::checks()).chain(reads::checks()).chain(attempts::checks())
+    {
         let mut store = open();
         ok(store.rejoin(), name);
         check(&mut Bench { store, name });

@@ -70,7 +70,7 @@ impl Inner {
                 return Outcome::Moved(holder, due);
             }
         }
-        self.add(Row { insert: insert.clone(), attempt: 0, forgiven: 0, planned: None, begun: None });
+        self.add(Row { insert: insert.clone(), attempt: 0, forgiven: 0, planned: None, begun: None, started: 0 });
         Outcome::Created { replaced }
     }
 
@@ -164,7 +164,14 @@ impl Inner {
         insert.key = letter.key.filter(|key| !self.keys.contains_key(&(insert.topic.clone(), key.clone())));
         insert.format = letter.format;
         insert.payload = letter.payload;
-        self.add(Row { insert, attempt: letter.attempt, forgiven: letter.attempt, planned: None, begun: None });
+        self.add(Row {
+            insert,
+            attempt: letter.attempt,
+            forgiven: letter.attempt,
+            planned: None,
+            begun: None,
+            started: 0,
+        });
         Outcome::Changed(id)
     }
 
@@ -179,6 +186,7 @@ impl Inner {
         }
         row.attempt += 1;
         row.begun = Some(epoch);
+        row.started = now;
         Outcome::Begun(Box::new(Attempt {
             forgiven: row.forgiven,
             planned: row.planned.unwrap_or(row.insert.due),
@@ -191,12 +199,15 @@ impl Inner {
         }))
     }
 
-    fn find_pending(&self, target: &Target) -> Outcome {
-        let id = match target {
+    pub(super) fn find(&self, target: &Target) -> Option<TimeoutId> {
+        match target {
             Target::Id(id) => Some(*id),
             Target::Key { topic, key } => self.keys.get(&(Arc::from(topic.as_str()), key.clone())).copied(),
-        };
-        match id.and_then(|id| Some((id, self.rows.get(&id)?))) {
+        }
+    }
+
+    fn find_pending(&self, target: &Target) -> Outcome {
+        match self.find(target).and_then(|id| Some((id, self.rows.get(&id)?))) {
             None => Outcome::NotFound,
             Some((_, row)) if row.begun.is_some() => Outcome::Running,
             Some((id, _)) => Outcome::Changed(id),

@@ -17,7 +17,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_millis(50);
 /// The time by which the client waits longer than the server, so that the server's answer says that
 /// nothing was written. Without an answer, the connection and the outcome of the statement are
 /// lost.
-const MARGIN: Duration = Duration::from_millis(200);
+pub(super) const MARGIN: Duration = Duration::from_millis(200);
 
 /// A statement.
 enum Query {
@@ -40,7 +40,7 @@ impl Query {
 /// The plans are always searches by an index, whatever the statistics say of a table that is empty
 /// in one minute and full in the next. A server that sends an answer to a frozen process waits for
 /// it with no other limit than `tcp_user_timeout`, and keeps the fence locked.
-fn settings(set: &str, limit: Duration, limits_locks: bool) -> String {
+pub(super) fn settings(set: &str, limit: Duration, limits_locks: bool) -> String {
     let limit = limit.as_millis();
     let locks = if limits_locks { LOCK_TIMEOUT.as_millis() } else { 0 };
     format!(

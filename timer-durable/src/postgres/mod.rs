@@ -26,6 +26,7 @@ mod parts;
 mod pooler;
 mod put;
 mod query_error;
+mod read;
 mod statements;
 mod store;
 #[cfg(feature = "postgres-tls")]
@@ -262,19 +263,19 @@ impl PostgresStore {
         self.link.as_mut().ok_or_else(lost)
     }
 
-    /// Returns the connection for queries. A store that has not joined has one, too.
-    fn reader(&mut self) -> Result<&mut PostgresConnection, StoreError> {
-        match (&mut self.link, &mut self.fresh) {
-            (Some(link), _) => Ok(&mut link.connection),
-            (None, Some(fresh)) => Ok(fresh),
-            (None, None) => Err(lost()),
-        }
-    }
-
-    /// Turns the failure of a read into one that leaves nothing in doubt. The connection is dropped
-    /// if it is broken.
-    fn check_read<R>(&mut self, result: Result<R, QueryError>) -> Result<R, StoreError> {
-        self.check(result.map_err(StoreError::from)).map_err(|error| match error {
+    /// Reads by the connection of the keeper. A store that has not joined has one, too.
+    fn read<R>(
+        &mut self,
+        read: impl FnOnce(&mut PostgresConnection) -> Result<R, QueryError>,
+    ) -> Result<R, StoreError> {
+        let connection = match (&mut self.link, &mut self.fresh) {
+            (Some(link), _) => &mut link.connection,
+            (None, Some(fresh)) => fresh,
+            (None, None) => return Err(lost()),
+        };
+        // The failure of a read leaves nothing in doubt.
+        let result = read(connection).map_err(StoreError::from);
+        self.check(result).map_err(|error| match error {
             StoreError::InDoubt(why) => StoreError::Failed(why),
             error => error,
         })

@@ -127,7 +127,8 @@ pub(super) static PARTS: [Definition; 16] = [
         part: Part::Begun,
         types: &[Type::UUID_ARRAY],
         text: "
-    update timer.timeout t set attempt = t.attempt + 1, begun = ($2)[t.shard + 1], foreign_xid = null
+    update timer.timeout t set attempt = t.attempt + 1, begun = ($2)[t.shard + 1], foreign_xid = null,
+        started = (select now from fence)
     where t.id = any ({1}) and t.due <= (select now from fence) and {LIVE}
         and (t.begun is null or t.begun < ($2)[t.shard + 1]) and ($2)[t.shard + 1] is not null
     returning t.id, t.attempt, t.due, t.forgiven, t.format, t.topic, t.key, t.payload, t.period, t.max_lateness,

@@ -37,7 +37,7 @@ insert into timer.shard(shard) select generate_series(0, 63);
 -- bound, a look would visit all dead versions while an old snapshot keeps them.
 --
 -- `planned` is the time for which a run was planned that is repeated. Without it, the run is planned for
--- its due time.
+-- its due time. `started` is the time at which the last attempt began.
 create table timer.timeout(
     id uuid primary key,
     due bigint not null,
@@ -54,7 +54,8 @@ create table timer.timeout(
     key text collate "C",
     payload bytea not null,
     reason text,
-    planned bigint
+    planned bigint,
+    started bigint
 ) with (
     fillfactor = 45,
     autovacuum_vacuum_scale_factor = 0.02,
@@ -66,6 +67,17 @@ create unique index timeout_by_key on timer.timeout(topic, key) where key is not
 create index timeout_foreign on timer.timeout(foreign_xid, shard) where foreign_xid is not null;
 create index timeout_dead on timer.timeout(id) where reason is not null;
 create index timeout_tombstone on timer.timeout(ended) where ended is not null and reason is null;
+
+-- The timeouts that have not ended. Its columns are stable, and the tables are not.
+create view timer.pending as select
+    t.id, t.topic, t.key, to_timestamp(t.due / 1000000.0) as due,
+    case
+        when t.begun >= (select s.epoch from timer.shard s where s.shard = t.shard) then 'running'
+        when t.planned is not null and t.attempt > t.forgiven then 'retrying'
+        else 'pending'
+    end as state,
+    t.attempt, t.period * interval '1 microsecond' as period, t.payload
+from timer.timeout t where t.ended is null;
 
 -- It has no path of its own, because it would cost each statement a call.
 create function timer.now() returns bigint language sql volatile as $$

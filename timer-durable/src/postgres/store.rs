@@ -1,10 +1,10 @@
 //! The store's side of the trait.
 
-use super::parts::uuid;
-use super::write::{self, Writer};
+use super::read::PostgresReader;
+use super::write::Writer;
 use super::{PostgresStore, connect, lost};
 use crate::TimeoutId;
-use crate::store::{Counts, DeadLetter, Membership, Micros, Position, Store, StoreError, Upkeep, Work};
+use crate::store::{Connect, Membership, Micros, Position, Reader, Store, StoreError, Upkeep, Work};
 use crate::time::LeaseTime;
 use crate::transaction::{Operation, Outcome};
 use std::ops::Range;
@@ -47,35 +47,11 @@ impl Store for PostgresStore {
         self.check(result)
     }
 
-    fn dead_letters(
-        &mut self,
-        topic: Option<&str>,
-        after: Option<TimeoutId>,
-        max: usize,
-    ) -> Result<Vec<DeadLetter>, StoreError> {
-        let sql = "select id, due, topic, key, attempt, format, payload, reason, ended from timer.timeout
-            where reason is not null and ($1::text is null or topic = $1) and ($2::uuid is null or id > $2)
-            order by id limit $3";
-        let types = [Type::TEXT, Type::UUID, Type::INT8];
-        let (after, max) = (after.map(uuid), i64::try_from(max).unwrap_or(i64::MAX));
-        let rows = self.reader()?.run(sql, &types, &[&topic, &after, &max]);
-        let letters = self.check_read(rows)?.into_iter().map(|row| DeadLetter {
-            key: row.get(3),
-            attempt: row.get::<_, i32>(4).unsigned_abs(),
-            format: row.get(5),
-            payload: row.get(6),
-            died: row.get(8),
-            ..DeadLetter::new(write::id(&row, 0), row.get(1), row.get::<_, String>(2), row.get::<_, String>(7))
-        });
-        Ok(letters.collect())
-    }
-
-    fn counts(&mut self) -> Result<Counts, StoreError> {
-        let sql = "select count(*) filter (where ended is null), count(*) filter (where reason is not null) from timer.timeout";
-        let row = self.reader()?.ask(sql);
-        let row = self.check_read(row)?;
-        let count = |column| row.get::<_, i64>(column).unsigned_abs();
-        Ok(Counts { pending: count(0), dead: count(1) })
+    fn connect_reader(&self) -> Option<Connect> {
+        let (access, limit) = (self.access.clone(), self.limit());
+        Some(Box::new(move || {
+            PostgresReader::connect(&access, limit).map(|reader| Box::new(reader) as Box<dyn Reader>)
+        }))
     }
 
     fn next_upkeep(&self) -> Option<Instant> {

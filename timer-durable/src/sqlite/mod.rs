@@ -4,7 +4,8 @@
 //!   when the file is opened.
 //! - The process is the [owner] of the file. Another process that opens it gets an error that
 //!   names the owner. If the path does not lead to the file any more, every call is an error.
-//! - One connection on the keeper's thread does everything, so no statement waits for another one.
+//! - One connection on the keeper's thread writes, so no statement waits for another one. Others
+//!   may read beside it, in this process or in any other.
 //!
 //! Times are the wall clock of the machine, but never less than the latest time in the file.
 
@@ -12,6 +13,8 @@ mod clock;
 mod log;
 mod open;
 mod owner;
+mod read;
+mod reader;
 mod rows;
 mod slots;
 mod tally;
@@ -23,9 +26,10 @@ use log::Log;
 pub use open::OpenError;
 use open::Opened;
 use owner::Owner;
+pub use reader::SqliteReader;
 
 use crate::TimeoutId;
-use crate::store::{Counts, DeadLetter, Micros, Position, Store, StoreError, Upkeep, Work};
+use crate::store::{Connect, Micros, Position, Reader, Store, StoreError, Upkeep, Work};
 use crate::transaction::{Operation, Outcome};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, ErrorCode};
@@ -47,7 +51,8 @@ const MAX_SLEEP: Duration = Duration::from_secs(30);
 /// A store in an SQLite file.
 ///
 /// The file and its `-wal` file belong to one process at a time, which has a lock on an `-owner`
-/// file beside them. There is no `-shm` file. A new file can be read and written by its user alone
+/// file beside them. Other programs may read the file, by [`SqliteReader`] or by the view
+/// `timer_pending`, but must not write it. A new file can be read and written by its user alone
 /// (mode 600). The type of the connection for [`Due::complete_in`](crate::Due::complete_in) is
 /// `rusqlite::Connection`.
 ///
@@ -236,6 +241,12 @@ impl Store for SqliteStore {
         None
     }
 
+    fn connect_reader(&self) -> Option<Connect> {
+        let (path, places) = (self.owner.path().to_owned(), self.owner.places());
+        let connect = move || SqliteReader::beside(&path, &places).map(|reader| Box::new(reader) as Box<dyn Reader>);
+        Some(Box::new(connect))
+    }
+
     fn max_sleep(&self) -> Option<Duration> {
         Some(MAX_SLEEP)
     }
@@ -279,23 +290,6 @@ impl Store for SqliteStore {
         self.epoch = self.connection.query_row("select epoch from meta", [], |row| row.get(0)).map_err(failed)?;
         let lost = slots::find_lost(&self.connection).map_err(failed)?;
         self.bury(lost)
-    }
-
-    fn dead_letters(
-        &mut self,
-        topic: Option<&str>,
-        after: Option<TimeoutId>,
-        max: usize,
-    ) -> Result<Vec<DeadLetter>, StoreError> {
-        self.check()?;
-        unreadable::dead_letters(&self.connection, topic, after, max).map_err(failed)
-    }
-
-    fn counts(&mut self) -> Result<Counts, StoreError> {
-        self.check()?;
-        let count = |sql| self.connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(failed);
-        let pending = count("select count(*) from timeout")?.unsigned_abs();
-        Ok(Counts { pending, dead: count("select count(*) from dead")?.unsigned_abs() })
     }
 
     fn pending(&self) -> Option<u64> {

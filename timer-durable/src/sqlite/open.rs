@@ -6,6 +6,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The application id of a file of timeouts, "tmrd".
 const APPLICATION: i64 = 0x746d_7264;
@@ -29,6 +30,7 @@ const SCHEMA: &str = "
         attempt integer not null default 0,
         forgiven integer not null default 0,
         begun integer,
+        started integer,
         period integer,
         max_lateness integer,
         format integer not null,
@@ -52,7 +54,16 @@ const SCHEMA: &str = "
         payload blob not null
     );
     create unique index dead_by_id on dead(id);
-    create table timer_tombstone(id blob primary key) without rowid;";
+    create table timer_tombstone(id blob primary key) without rowid;
+    create view timer_pending as select
+        lower(hex(id)) as id, topic, key, due,
+        case
+            when begun >= (select epoch from meta) then 'running'
+            when planned is not null and attempt > forgiven then 'retrying'
+            else 'pending'
+        end as state,
+        attempt, period, payload
+    from timeout;";
 
 /// The names of the tables and indexes.
 const NAMES: &str = "'meta', 'timeout', 'timeout_by_id', 'timeout_by_due', 'timeout_by_slot', 'timeout_by_key',
@@ -215,18 +226,8 @@ pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
     check_sqlite(rusqlite::version_number())?;
     let (connection, mut owner) = connect(path)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // The first access takes the lock, and the connection keeps it until it is closed.
-    connection.execute_batch("pragma locking_mode = exclusive; pragma busy_timeout = 0;").map_err(error)?;
-    let application: i64 = number(&connection, "pragma application_id").map_err(error)?;
-    let version: i64 = number(&connection, "pragma user_version").map_err(error)?;
-    let tables: i64 = number(&connection, "select count(*) from sqlite_schema").map_err(error)?;
-    let is_new = tables == 0 && version == 0 && application == 0;
-    if !is_new && application != APPLICATION {
-        return Err(OpenError::NotTimeouts { path: path.to_owned() });
-    }
-    if !is_new && !(1..=VERSION).contains(&version) {
-        return Err(OpenError::Version { path: path.to_owned(), found: version, expected: VERSION });
-    }
+    connection.busy_timeout(Duration::ZERO).map_err(error)?;
+    let is_new = check_version(&connection, path)?;
     connection
         .execute_batch(
             "pragma journal_mode = wal; pragma synchronous = full; pragma fullfsync = on;
@@ -245,6 +246,57 @@ pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
     owner.watch_log().map_err(|error| OpenError::Io { path: path.to_owned(), why: error.to_string() })?;
     let floor = number(&connection, "select floor from meta").map_err(error)?;
     Ok(Opened { connection, owner, floor })
+}
+
+/// Opens a file to read it, which another connection may write.
+pub(super) fn open_to_read(path: &Path) -> Result<Connection, OpenError> {
+    let error = |error: rusqlite::Error| explain(path, &error);
+    check_sqlite(rusqlite::version_number())?;
+    let absolute = path.canonicalize();
+    let absolute = absolute.map_err(|error| OpenError::Io { path: path.to_owned(), why: error.to_string() })?;
+    let mut shared = absolute.clone().into_os_string();
+    shared.push("-shm");
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // Without this, a reader that finds none of SQLite's locks would truncate the index of the log.
+    // The kernel drops the locks of an owner that has read the `-shm` file itself.
+    let name = if Path::new(&shared).exists() {
+        flags |= OpenFlags::SQLITE_OPEN_URI;
+        let escape = |byte: &u8| {
+            if byte.is_ascii_alphanumeric() || b"/.-_".contains(byte) {
+                char::from(*byte).to_string()
+            } else {
+                format!("%{byte:02x}")
+            }
+        };
+        let path: String = absolute.as_os_str().as_encoded_bytes().iter().map(escape).collect();
+        format!("file:{path}?readonly_shm=1").into()
+    } else {
+        absolute
+    };
+    let connection = Connection::open_with_flags(name, flags).map_err(error)?;
+    // Another connection that recovers the log after a crash takes a moment.
+    connection.busy_timeout(Duration::from_secs(5)).map_err(error)?;
+    if check_version(&connection, path)? {
+        return Err(OpenError::NotTimeouts { path: path.to_owned() });
+    }
+    Ok(connection)
+}
+
+/// Checks that a file has timeouts of a version that this program knows. Returns `true` if it is
+/// new.
+fn check_version(connection: &Connection, path: &Path) -> Result<bool, OpenError> {
+    let number = |sql| number::<i64>(connection, sql).map_err(|error| explain(path, &error));
+    let (application, version) = (number("pragma application_id")?, number("pragma user_version")?);
+    if number("select count(*) from sqlite_schema")? == 0 && version == 0 && application == 0 {
+        return Ok(true);
+    }
+    if application != APPLICATION {
+        return Err(OpenError::NotTimeouts { path: path.to_owned() });
+    }
+    if !(1..=VERSION).contains(&version) {
+        return Err(OpenError::Version { path: path.to_owned(), found: version, expected: VERSION });
+    }
+    Ok(false)
 }
 
 fn check_sqlite(number: i32) -> Result<(), OpenError> {

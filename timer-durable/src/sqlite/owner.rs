@@ -39,8 +39,8 @@ pub(super) struct Owner {
 }
 
 /// A path, and the file to which it led when it was opened.
-#[derive(Debug)]
-struct Place(PathBuf, FileId);
+#[derive(Clone, Debug)]
+pub(super) struct Place(PathBuf, FileId);
 
 /// The device and the inode of a file. No other file has them while the file is open.
 type FileId = (u64, u64);
@@ -76,6 +76,11 @@ impl Owner {
         &self.file.0
     }
 
+    /// Returns the files that have to stay at their paths, the database first.
+    pub(super) fn places(&self) -> Vec<Place> {
+        [&self.file, &self.lock].into_iter().chain(&self.log).cloned().collect()
+    }
+
     /// Looks at the write-ahead log from now on. A log that another program has removed, for
     /// example because it found none of SQLite's locks, takes all later commits with it.
     pub(super) fn watch_log(&mut self) -> io::Result<()> {
@@ -94,7 +99,8 @@ impl Owner {
 }
 
 impl Place {
-    fn check(&self) -> io::Result<()> {
+    /// Returns an error if the path does not lead to the file that was opened.
+    pub(super) fn check(&self) -> io::Result<()> {
         let Self(path, id) = self;
         let change = match fs::metadata(path) {
             Ok(found) if system::id(&found) == *id => return Ok(()),

@@ -333,7 +333,7 @@ fn delete_dead(db: &Connection, id: TimeoutId) -> Result<usize> {
 const FIND: &str = "select attempt + 1, due, topic, forgiven, key, format, payload, period, max_lateness,
         coalesce(planned, due) from timeout
      where id = ?1 and (begun is null or begun < ?2)";
-const BEGIN: &str = "update timeout set attempt = ?2, begun = ?3 where id = ?1";
+const BEGIN: &str = "update timeout set attempt = ?2, begun = ?3, started = ?4 where id = ?1";
 
 /// The statements that begin an attempt.
 struct Begin<'c> {
@@ -363,7 +363,7 @@ impl Begin<'_> {
         });
         let begun = begun.optional()?.unwrap_or(Outcome::NotFound);
         if let Outcome::Begun(attempt) = &begun {
-            self.update.execute(params![blob(id), attempt.attempt, self.epoch])?;
+            self.update.execute(params![blob(id), attempt.attempt, self.epoch, self.now])?;
         }
         Ok(begun)
     }

@@ -19,7 +19,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 use std::ops::Range;
 
 /// The width of a slot in microseconds, a power of two.
-const WIDTH: Micros = 1 << 32;
+pub(super) const WIDTH: Micros = 1 << 32;
 
 /// The number of rows that move to the index of due times at once, which takes one to four
 /// milliseconds.

@@ -1,6 +1,6 @@
 //! Boxed stores.
 
-use super::{Counts, DeadLetter, Membership, Micros, Position, Store, StoreError, Upkeep, Work};
+use super::{Connect, Membership, Micros, Position, Store, StoreError, Upkeep, Work};
 use crate::TimeoutId;
 use crate::transaction::{Operation, Outcome};
 use std::ops::Range;
@@ -38,12 +38,11 @@ impl<S: Store + ?Sized> Store for Box<S> {
         membership() -> Option<Membership>;
         may_begin() -> bool;
         lease_end() -> Option<Instant>;
+        connect_reader() -> Option<Connect>;
         &mut:
         write(batch: &[Operation]) -> Result<Vec<Outcome>, StoreError>;
         load(range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError>;
         rejoin() -> Result<(), StoreError>;
-        dead_letters(topic: Option<&str>, after: Option<TimeoutId>, max: usize) -> Result<Vec<DeadLetter>, StoreError>;
-        counts() -> Result<Counts, StoreError>;
         set_waker(wake: Arc<dyn Fn() + Send + Sync>) -> ();
         upkeep(running: &[TimeoutId]) -> Result<Upkeep, StoreError>;
         complete_in(end: Operation, work: Work) -> Result<bool, StoreError>;

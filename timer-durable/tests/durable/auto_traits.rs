@@ -17,6 +17,7 @@ auto_traits! {
     timer_durable::Error: 1 1 1 0,
     timer_durable::Fault: 1 1 1 1,
     timer_durable::FaultPoint: 1 1 1 1,
+    timer_durable::Filter: 1 1 1 1,
     timer_durable::Histogram: 1 1 1 1,
     timer_durable::IfPending: 1 1 1 1,
     timer_durable::Later: 1 1 1 1,
@@ -25,6 +26,8 @@ auto_traits! {
     timer_durable::MemoryStore: 1 1 1 1,
     timer_durable::ParseIdError: 1 1 1 1,
     timer_durable::PayloadError: 1 1 1 0,
+    timer_durable::Pending<()>: 1 1 1 1,
+    timer_durable::Pending<Task>: 1 0 1 0,
     timer_durable::ResetAnswer: 1 1 1 1,
     timer_durable::ScheduleAnswer: 1 1 1 1,
     timer_durable::Retry: 1 1 1 1,
@@ -33,6 +36,7 @@ auto_traits! {
     timer_durable::StoreError: 1 1 1 1,
     timer_durable::TimeoutBuilder<'static>: 1 1 1 0,
     timer_durable::TimeoutId: 1 1 1 1,
+    timer_durable::TimeoutState: 1 1 1 1,
     timer_durable::Topic<Task>: 1 1 1 1,
     timer_durable::WeakDurableTimer: 1 1 1 1,
     store::Position: 1 1 1 1,
@@ -54,6 +58,7 @@ auto_traits! {
 #[cfg(feature = "sqlite")]
 auto_traits! {
     timer_durable::OpenError: 1 1 1 1,
+    timer_durable::SqliteReader: 1 0 1 0,
     timer_durable::SqliteStore: 1 0 1 0,
 }
 

@@ -165,7 +165,7 @@ fn a_refused_end_or_begin_waits_alone() {
             assert_eq!(ran.recv_timeout(LONG).unwrap(), "bad");
         }
         assert_eq!(timer.stop(LONG).unwrap().unfinished, 0);
-        assert_eq!(timer_durable::Store::counts(&mut store.memory.clone()).unwrap().pending, 0);
+        assert_eq!(timer_durable::Reader::counts(&mut store.memory.clone()).unwrap().pending, 0);
     }
 }
 

@@ -30,6 +30,8 @@ mod points;
 mod processes;
 mod queue;
 mod random;
+#[cfg(all(feature = "sqlite", unix))]
+mod reading;
 #[cfg(feature = "sqlite")]
 mod schema;
 mod scripted;

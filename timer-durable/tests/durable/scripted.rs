@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use timer_durable::store::{Counts, Micros, Position, Upkeep};
 use timer_durable::transaction::{Operation, Outcome};
-use timer_durable::{DeadLetter, MemoryStore, Store, StoreError, TimeoutId};
+use timer_durable::{DeadLetter, MemoryStore, Reader, Store, StoreError, TimeoutId};
 
 type OnWrite = Box<dyn FnMut(&[Operation]) -> Option<StoreError> + Send>;
 type IsRefused = Box<dyn FnMut(&Operation) -> bool + Send>;
@@ -103,6 +103,26 @@ impl ScriptedStore {
     }
 }
 
+impl Reader for ScriptedStore {
+    fn dead_letters(
+        &mut self,
+        topic: Option<&str>,
+        after: Option<TimeoutId>,
+        max: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
+        self.memory.dead_letters(topic, after, max)
+    }
+
+    fn counts(&mut self) -> Result<Counts, StoreError> {
+        let hook = self.script.lock().unwrap().on_count.take();
+        if let Some(mut hook) = hook {
+            hook();
+            self.script.lock().unwrap().on_count.get_or_insert(hook);
+        }
+        self.memory.counts()
+    }
+}
+
 impl Store for ScriptedStore {
     fn describe(&self) -> String {
         "scripted".to_owned()
@@ -161,24 +181,6 @@ impl Store for ScriptedStore {
         let error = script.on_rejoin.as_mut().and_then(|hook| hook());
         drop(script);
         error.map_or_else(|| self.memory.rejoin(), Err)
-    }
-
-    fn dead_letters(
-        &mut self,
-        topic: Option<&str>,
-        after: Option<TimeoutId>,
-        max: usize,
-    ) -> Result<Vec<DeadLetter>, StoreError> {
-        self.memory.dead_letters(topic, after, max)
-    }
-
-    fn counts(&mut self) -> Result<Counts, StoreError> {
-        let hook = self.script.lock().unwrap().on_count.take();
-        if let Some(mut hook) = hook {
-            hook();
-            self.script.lock().unwrap().on_count.get_or_insert(hook);
-        }
-        self.memory.counts()
     }
 
     fn next_upkeep(&self) -> Option<Instant> {

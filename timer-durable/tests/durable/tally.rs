@@ -1,6 +1,6 @@
 //! The number of pending timeouts in a file, which is counted in slices while commits go on.
 
-use timer_durable::store::{Counts, Position, Store};
+use timer_durable::store::{Counts, Position, Reader, Store};
 use timer_durable::transaction::{Insert, NextRun, Operation, Outcome, Target};
 use timer_durable::{SqliteStore, TimeoutId};
 

@@ -116,7 +116,7 @@ fn work_may_drop_the_last_handle() {
     timer.new_timeout(t(), SECOND, &()).unwrap();
     *slot.lock().unwrap() = Some(timer);
     assert_eq!(driver.advance(SECOND), 1);
-    assert_eq!(timer_durable::Store::counts(&mut store.clone()).unwrap().pending, 0, "D2");
+    assert_eq!(timer_durable::Reader::counts(&mut store.clone()).unwrap().pending, 0, "D2");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use timer_durable::store::Store;
+use timer_durable::store::{Reader, Store};
 use timer_durable::transaction::{Insert, Operation};
 use timer_durable::{ConnectError, Due, DurableTimer, PostgresStore, StoreError};
 

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use timer_durable::store::Store;
+use timer_durable::store::{Reader, Store};
 use timer_durable::transaction::{Insert, Operation, Outcome, Target};
 use timer_durable::{
     CancelAnswer, Due, DurableTimer, Error, IfPending, PostgresStore, Retry, ScheduleAnswer, StoreError, TimeoutId,

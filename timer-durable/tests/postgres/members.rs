@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use timer_durable::store::Store;
+use timer_durable::store::{Reader, Store};
 use timer_durable::transaction::{Operation, Outcome};
 use timer_durable::{PostgresStore, StoreError};
 

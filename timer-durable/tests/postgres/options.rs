@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
 
-use timer_durable::store::Store;
+use timer_durable::store::{Reader, Store};
 use timer_durable::{ConnectError, PostgresOptions, PostgresStore, tokio_postgres};
 
 use super::{Database, LEASE, Node};

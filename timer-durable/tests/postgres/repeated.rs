@@ -1,7 +1,7 @@
 //! Inserts that are repeated after an answer was lost.
 
 use timer_durable::TimeoutId;
-use timer_durable::store::Store;
+use timer_durable::store::{Reader, Store};
 use timer_durable::transaction::{Insert, Operation, Outcome, Target};
 
 use super::Database;

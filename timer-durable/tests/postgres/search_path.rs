@@ -1,6 +1,6 @@
 //! Objects of another role that would take the place of those of the system.
 
-use timer_durable::store::Store;
+use timer_durable::store::{Reader, Store};
 use timer_durable::{PostgresConnection, PostgresOptions, PostgresStore};
 
 use super::pooler::Pooler;

@@ -6,11 +6,28 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 use timer_durable::store::{Membership, Micros, Position};
 use timer_durable::transaction::{Operation, Outcome};
-use timer_durable::{Counts, DeadLetter, Due, DurableTimer, MemoryStore, Retry, Store, StoreError, TimeoutId, Topic};
+use timer_durable::{
+    Counts, DeadLetter, Due, DurableTimer, MemoryStore, Reader, Retry, Store, StoreError, TimeoutId, Topic,
+};
 use timer_metrics::{DurableMetrics, ServeOptions, TimerMetrics};
 
 /// A store that says that it is shared, and does not know how many timeouts are pending.
 struct Shared(MemoryStore);
+
+impl Reader for Shared {
+    fn dead_letters(
+        &mut self,
+        topic: Option<&str>,
+        after: Option<TimeoutId>,
+        max: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
+        self.0.dead_letters(topic, after, max)
+    }
+
+    fn counts(&mut self) -> Result<Counts, StoreError> {
+        self.0.counts()
+    }
+}
 
 impl Store for Shared {
     fn membership(&self) -> Option<Membership> {
@@ -48,19 +65,6 @@ impl Store for Shared {
 
     fn rejoin(&mut self) -> Result<(), StoreError> {
         self.0.rejoin()
-    }
-
-    fn dead_letters(
-        &mut self,
-        topic: Option<&str>,
-        after: Option<TimeoutId>,
-        max: usize,
-    ) -> Result<Vec<DeadLetter>, StoreError> {
-        self.0.dead_letters(topic, after, max)
-    }
-
-    fn counts(&mut self) -> Result<Counts, StoreError> {
-        self.0.counts()
     }
 }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::time::Duration;
 use timer_durable::store::{Counts, Membership, Micros, Position};
 use timer_durable::transaction::{Operation, Outcome};
-use timer_durable::{DeadLetter, Due, DurableTimer, MemoryStore, Store, StoreError, TimeoutId, Topic};
+use timer_durable::{DeadLetter, Due, DurableTimer, MemoryStore, Reader, Store, StoreError, TimeoutId, Topic};
 use timer_metrics::DurableMetrics;
 #[cfg(feature = "http")]
 use {
@@ -28,6 +28,21 @@ fn text(metrics: &DurableMetrics) -> String {
 
 /// A store that says that it is shared.
 struct Shared(MemoryStore);
+
+impl Reader for Shared {
+    fn dead_letters(
+        &mut self,
+        topic: Option<&str>,
+        after: Option<TimeoutId>,
+        max: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
+        self.0.dead_letters(topic, after, max)
+    }
+
+    fn counts(&mut self) -> Result<Counts, StoreError> {
+        self.0.counts()
+    }
+}
 
 impl Store for Shared {
     fn membership(&self) -> Option<Membership> {
@@ -65,19 +80,6 @@ impl Store for Shared {
 
     fn rejoin(&mut self) -> Result<(), StoreError> {
         self.0.rejoin()
-    }
-
-    fn dead_letters(
-        &mut self,
-        topic: Option<&str>,
-        after: Option<TimeoutId>,
-        max: usize,
-    ) -> Result<Vec<DeadLetter>, StoreError> {
-        self.0.dead_letters(topic, after, max)
-    }
-
-    fn counts(&mut self) -> Result<Counts, StoreError> {
-        self.0.counts()
     }
 }
 

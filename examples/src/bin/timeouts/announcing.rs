@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use timer_durable::store::{Counts, Micros, Position, Upkeep, Work};
 use timer_durable::transaction::{Operation, Outcome};
-use timer_durable::{DeadLetter, Membership, Store, StoreError, TimeoutId};
+use timer_durable::{DeadLetter, Membership, Reader, Store, StoreError, TimeoutId};
 
 /// The keys and lags of attempts that have begun and whose end is not durable.
 #[derive(Clone, Default)]
@@ -35,6 +35,21 @@ impl<S: Store> Announcing<S> {
     pub(crate) fn new(store: S, lines: Sender<String>) -> (Self, Attempts) {
         let attempts = Attempts::default();
         (Self { store, attempts: attempts.clone(), lines }, attempts)
+    }
+}
+
+impl<S: Store> Reader for Announcing<S> {
+    fn dead_letters(
+        &mut self,
+        topic: Option<&str>,
+        after: Option<TimeoutId>,
+        max: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
+        self.store.dead_letters(topic, after, max)
+    }
+
+    fn counts(&mut self) -> Result<Counts, StoreError> {
+        self.store.counts()
     }
 }
 
@@ -91,19 +106,6 @@ impl<S: Store> Store for Announcing<S> {
 
     fn rejoin(&mut self) -> Result<(), StoreError> {
         self.store.rejoin()
-    }
-
-    fn dead_letters(
-        &mut self,
-        topic: Option<&str>,
-        after: Option<TimeoutId>,
-        max: usize,
-    ) -> Result<Vec<DeadLetter>, StoreError> {
-        self.store.dead_letters(topic, after, max)
-    }
-
-    fn counts(&mut self) -> Result<Counts, StoreError> {
-        self.store.counts()
     }
 
     fn pending(&self) -> Option<u64> {

@@ -1,0 +1,228 @@
+//! Reading timeouts back.
+//!
+//! A list by key follows the index of keys. A list by due time reads the first rows of each shard
+//! by the index of due times, and merges them.
+
+use super::connection::{Access, PostgresConnection};
+use super::parts::uuid;
+use super::query_error::QueryError;
+use super::{link, write};
+use crate::TimeoutId;
+use crate::store::{
+    Counts, DeadLetter, Filter, Pending, PendingRow, Position, Reader, StoreError, StoredPending, TimeoutState,
+};
+use crate::transaction::Target;
+use std::time::Duration;
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+
+/// The columns of a row of `timer.timeout t`.
+const COLUMNS: &str =
+    "t.id, t.due, t.topic, t.key, t.attempt, t.period, t.planned is not null and t.attempt > t.forgiven,
+    case when {RUNS} then coalesce(t.started, t.due) end";
+
+/// The condition of an attempt that runs. One of an earlier owner of the shard is pending again.
+const RUNS: &str = "t.begun >= (select s.epoch from timer.shard s where s.shard = t.shard)";
+
+/// The end of a query, with its parameters.
+struct Tail {
+    sql: String,
+    types: Vec<Type>,
+    values: Vec<Box<dyn ToSql + Sync>>,
+}
+
+impl Tail {
+    fn new() -> Self {
+        Self { sql: "t.ended is null".to_owned(), types: Vec::new(), values: Vec::new() }
+    }
+
+    /// Adds a parameter and returns its name.
+    fn bind(&mut self, kind: Type, value: impl ToSql + Sync + 'static) -> String {
+        self.types.push(kind);
+        self.values.push(Box::new(value));
+        format!("${}", self.types.len())
+    }
+
+    /// Adds a condition, in which `?` is a parameter.
+    fn and(&mut self, condition: &str, kind: Type, value: impl ToSql + Sync + 'static) {
+        let name = self.bind(kind, value);
+        self.sql = format!("{} and {}", self.sql, condition.replace('?', &name));
+    }
+
+    fn run(self, connection: &mut PostgresConnection, sql: &str) -> Result<Vec<Row>, QueryError> {
+        let sql = sql.replace("{COLUMNS}", COLUMNS).replace("{TAIL}", &self.sql).replace("{RUNS}", RUNS);
+        let values: Vec<&(dyn ToSql + Sync)> = self.values.iter().map(|value| &**value).collect();
+        connection.run(&sql, &self.types, &values)
+    }
+}
+
+fn pending<P>(row: &Row, payload: P) -> Pending<P> {
+    let running_since: Option<i64> = row.get(7);
+    let state = match (running_since, row.get(6)) {
+        (Some(_), _) => TimeoutState::Running,
+        (None, true) => TimeoutState::Retrying,
+        (None, false) => TimeoutState::Pending,
+    };
+    Pending {
+        key: row.get(3),
+        attempt: row.get::<_, i32>(4).unsigned_abs(),
+        period: row.get(5),
+        state,
+        running_since,
+        ..Pending::new(write::id(row, 0), row.get(1), row.get::<_, String>(2), payload)
+    }
+}
+
+pub(super) fn get(connection: &mut PostgresConnection, target: &Target) -> Result<Option<StoredPending>, QueryError> {
+    let mut tail = Tail::new();
+    match target {
+        Target::Id(id) => tail.and("t.id = ?", Type::UUID, uuid(*id)),
+        // PostgreSQL refuses to compare such a text, and no timeout has it.
+        Target::Key { topic, key } if topic.contains('\0') || key.contains('\0') => return Ok(None),
+        Target::Key { topic, key } => {
+            tail.and("t.topic = ?", Type::TEXT, topic.clone());
+            tail.and("t.key = ?", Type::TEXT, key.clone());
+        }
+    }
+    let rows = tail.run(connection, "select {COLUMNS}, t.format, t.payload from timer.timeout t where {TAIL}")?;
+    Ok(rows.first().map(|row| pending(row, (row.get(8), row.get(9)))))
+}
+
+pub(super) fn list(
+    connection: &mut PostgresConnection,
+    filter: &Filter,
+    after: Option<&PendingRow>,
+    limit: usize,
+) -> Result<Vec<PendingRow>, QueryError> {
+    let has_nul = |text: &Option<String>| text.as_ref().is_some_and(|text| text.contains('\0'));
+    if has_nul(&filter.topic) || has_nul(&filter.key_prefix) {
+        return Ok(Vec::new());
+    }
+    let mut tail = Tail::new();
+    tail.and("t.due < ?", Type::INT8, filter.due.end);
+    if let Some(topic) = &filter.topic {
+        tail.and("t.topic = ?", Type::TEXT, topic.clone());
+    }
+    let runs = "({RUNS}) is true";
+    match filter.state {
+        // An attempt begins when it is due, so the rest of the list need not be read.
+        Some(TimeoutState::Running) => tail.sql += &format!(" and {runs} and t.due <= (select timer.now())"),
+        Some(TimeoutState::Retrying) => {
+            tail.sql += &format!(" and t.planned is not null and t.attempt > t.forgiven and not ({runs})")
+        }
+        Some(TimeoutState::Pending) => {
+            tail.sql += &format!(" and (t.planned is null or t.attempt <= t.forgiven) and not ({runs})")
+        }
+        None => {}
+    }
+    let sql = if let Some((first, end)) = filter.keys() {
+        tail.and("t.key is not null and t.key >= ?", Type::TEXT, first.to_owned());
+        tail.and("t.due >= ?", Type::INT8, filter.due.start);
+        if let Some(end) = end {
+            tail.and("t.key < ?", Type::TEXT, end);
+        }
+        if let Some(after) = after.and_then(|row| row.key.clone()) {
+            tail.and("t.key > ?", Type::TEXT, after);
+        }
+        "select {COLUMNS} from timer.timeout t where {TAIL} order by t.key limit {LIMIT}"
+    } else {
+        let from = after.map_or(Position::at(filter.due.start), |row| row.position().next());
+        let (due, id) = (tail.bind(Type::INT8, from.due), tail.bind(Type::UUID, uuid(from.id)));
+        tail.sql += &format!(" and (t.due, t.id) >= ({due}, {id})");
+        "select {COLUMNS} from (
+            select r.due, r.id from generate_series(0, 63) s(shard), lateral (
+                select t.due, t.id from timer.timeout t where t.shard = s.shard::smallint and {TAIL}
+                order by t.due, t.id limit {LIMIT}
+            ) r order by r.due, r.id limit {LIMIT}
+        ) page, lateral (select * from timer.timeout t where t.id = page.id offset 0) t order by page.due, page.id"
+    };
+    let limit = tail.bind(Type::INT8, i64::try_from(limit).unwrap_or(i64::MAX));
+    let rows = tail.run(connection, &sql.replace("{LIMIT}", &limit))?;
+    Ok(rows.iter().map(|row| pending(row, ())).collect())
+}
+
+pub(super) fn dead_letters(
+    connection: &mut PostgresConnection,
+    topic: Option<&str>,
+    after: Option<TimeoutId>,
+    max: usize,
+) -> Result<Vec<DeadLetter>, QueryError> {
+    let sql = "select id, due, topic, key, attempt, format, payload, reason, ended from timer.timeout
+        where reason is not null and ($1::text is null or topic = $1) and ($2::uuid is null or id > $2)
+        order by id limit $3";
+    let types = [Type::TEXT, Type::UUID, Type::INT8];
+    let (after, max) = (after.map(uuid), i64::try_from(max).unwrap_or(i64::MAX));
+    let letters = connection.run(sql, &types, &[&topic, &after, &max])?.into_iter().map(|row| DeadLetter {
+        key: row.get(3),
+        attempt: row.get::<_, i32>(4).unsigned_abs(),
+        format: row.get(5),
+        payload: row.get(6),
+        died: row.get(8),
+        ..DeadLetter::new(write::id(&row, 0), row.get(1), row.get::<_, String>(2), row.get::<_, String>(7))
+    });
+    Ok(letters.collect())
+}
+
+pub(super) fn counts(connection: &mut PostgresConnection) -> Result<Counts, QueryError> {
+    let sql =
+        "select count(*) filter (where ended is null), count(*) filter (where reason is not null) from timer.timeout";
+    let row = connection.ask(sql)?;
+    let count = |column| row.get::<_, i64>(column).unsigned_abs();
+    Ok(Counts { pending: count(0), dead: count(1) })
+}
+
+/// A connection that reads beside the keeper. It keeps no settings, so it works behind a pooler.
+pub(super) struct PostgresReader(PostgresConnection);
+
+impl PostgresReader {
+    pub(super) fn connect(access: &Access, limit: Duration) -> Result<Self, StoreError> {
+        let mut connection = PostgresConnection::open(access, limit + link::MARGIN)
+            .map_err(|error| StoreError::Disconnected(error.to_string()))?;
+        connection
+            .set_settings(Some(format!("{}; set transaction read only", link::settings("set local", limit, false))));
+        Ok(Self(connection))
+    }
+
+    fn read<R>(
+        &mut self,
+        read: impl FnOnce(&mut PostgresConnection) -> Result<R, QueryError>,
+    ) -> Result<R, StoreError> {
+        // A read leaves nothing in doubt.
+        read(&mut self.0).map_err(|error| StoreError::Failed(error.to_string()))
+    }
+}
+
+/// Implements [`Reader`] by the functions of this module.
+macro_rules! reader {
+    ($($type:ty),*) => {$(
+        impl Reader for $type {
+            fn get(&mut self, target: &Target) -> Result<Option<StoredPending>, StoreError> {
+                self.read(|connection| get(connection, target))
+            }
+
+            fn list(
+                &mut self,
+                filter: &Filter,
+                after: Option<&PendingRow>,
+                limit: usize,
+            ) -> Result<Vec<PendingRow>, StoreError> {
+                self.read(|connection| list(connection, filter, after, limit))
+            }
+
+            fn dead_letters(
+                &mut self,
+                topic: Option<&str>,
+                after: Option<TimeoutId>,
+                max: usize,
+            ) -> Result<Vec<DeadLetter>, StoreError> {
+                self.read(|connection| dead_letters(connection, topic, after, max))
+            }
+
+            fn counts(&mut self) -> Result<Counts, StoreError> {
+                self.read(counts)
+            }
+        }
+    )*};
+}
+
+reader!(PostgresReader, super::PostgresStore);

@@ -1,0 +1,76 @@
+//! The thread that reads the store beside the keeper.
+
+use crate::store::{Connect, Reader, StoreError};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use std::convert::Infallible;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The time after which a connection that nobody uses is closed.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// A call that reads. It returns `false` if the connection should be closed.
+pub(crate) type Read = Box<dyn FnOnce(Result<&mut dyn Reader, StoreError>) -> bool + Send>;
+
+/// The thread that reads a store. It starts with the first read, closes its connection after a
+/// failure or when nobody has read for a while, and makes a new one for the next read.
+pub(crate) struct ReaderThread {
+    /// The thread's name, its function that connects, and its inbox, before it has started.
+    start: Mutex<Option<(String, Connect, Inbox)>>,
+    reads: Sender<Option<Read>>,
+    /// Disconnected once the thread has ended.
+    ended: Receiver<Infallible>,
+}
+
+/// The reads, or `None` for the end, and the sign that the thread lives.
+type Inbox = (Receiver<Option<Read>>, Sender<Infallible>);
+
+impl ReaderThread {
+    /// Returns a thread that has not started. Without `connect` it never does.
+    pub(crate) fn new(timer: &str, connect: Option<Connect>) -> Self {
+        let (reads, inbox) = crossbeam_channel::unbounded();
+        let (lives, ended) = crossbeam_channel::bounded(0);
+        let start = connect.map(|connect| (format!("{timer}-read"), connect, (inbox, lives)));
+        Self { start: Mutex::new(start), reads, ended }
+    }
+
+    /// Lets the thread call `read`. Returns it if there is no thread.
+    pub(crate) fn send(&self, read: Read) -> Result<(), Read> {
+        let start = self.start.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((name, connect, inbox)) = start {
+            let thread = std::thread::Builder::new().name(name);
+            if let Err(error) = thread.spawn(move || run(connect, &inbox.0)) {
+                tracing::warn!(%error, "the keeper reads, because the thread for reads could not be started");
+            }
+        }
+        self.reads.send(Some(read)).map_err(|refused| refused.0.unwrap_or_else(|| unreachable!("a read was sent")))
+    }
+
+    /// Ends the thread, and waits at most for `limit` until its connection is closed.
+    pub(crate) fn close(&self, limit: Duration) {
+        drop(self.start.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if self.reads.send(None).is_ok() {
+            let _ended = self.ended.recv_timeout(limit);
+        }
+    }
+}
+
+fn run(mut connect: Connect, reads: &Receiver<Option<Read>>) {
+    let mut open: Option<Box<dyn Reader>> = None;
+    loop {
+        let limit = if open.is_some() { IDLE } else { Duration::MAX };
+        match reads.recv_timeout(limit) {
+            Ok(Some(read)) => {
+                open = match open.take().map_or_else(&mut connect, Ok) {
+                    Ok(mut reader) => read(Ok(&mut *reader)).then_some(reader),
+                    Err(error) => {
+                        read(Err(error));
+                        None
+                    }
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => open = None,
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Reading a store.
+
+use super::{Counts, DeadLetter, Filter, PendingRow, StoreError, StoredPending};
+use crate::TimeoutId;
+use crate::transaction::Target;
+
+/// The reads of a store. They change nothing and see everything that was committed before.
+pub trait Reader: Send {
+    /// Returns a timeout that has not ended.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    fn get(&mut self, target: &Target) -> Result<Option<StoredPending>, StoreError> {
+        let _ = target;
+        Err(StoreError::Unsupported("reading back"))
+    }
+
+    /// Returns up to `limit` timeouts that the filter shows, behind the row `after`. They are
+    /// ordered by due time and id, or by key if the filter has a prefix. Such a filter has a topic.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    fn list(
+        &mut self,
+        filter: &Filter,
+        after: Option<&PendingRow>,
+        limit: usize,
+    ) -> Result<Vec<PendingRow>, StoreError> {
+        let _ = (filter, after, limit);
+        Err(StoreError::Unsupported("reading back"))
+    }
+
+    /// Returns up to `max` dead letters whose ids are greater than `after`, ordered by id. With a
+    /// topic, returns only those of that topic.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    fn dead_letters(
+        &mut self,
+        topic: Option<&str>,
+        after: Option<TimeoutId>,
+        max: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError>;
+
+    /// Counts the timeouts. May take time proportional to their number.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    fn counts(&mut self) -> Result<Counts, StoreError>;
+}
+
+/// A function that makes a connection for reads.
+pub type Connect = Box<dyn FnMut() -> Result<Box<dyn Reader>, StoreError> + Send>;
+
+macro_rules! forward {
+    ($($bound:ident $type:ty),*) => {$(
+        impl<S: $bound + ?Sized> Reader for $type {
+            fn get(&mut self, target: &Target) -> Result<Option<StoredPending>, StoreError> {
+                (**self).get(target)
+            }
+
+            fn list(
+                &mut self,
+                filter: &Filter,
+                after: Option<&PendingRow>,
+                limit: usize,
+            ) -> Result<Vec<PendingRow>, StoreError> {
+                (**self).list(filter, after, limit)
+            }
+
+            fn dead_letters(
+                &mut self,
+                topic: Option<&str>,
+                after: Option<TimeoutId>,
+                max: usize,
+            ) -> Result<Vec<DeadLetter>, StoreError> {
+                (**self).dead_letters(topic, after, max)
+            }
+
+            fn counts(&mut self) -> Result<Counts, StoreError> {
+                (**self).counts()
+            }
+        }
+    )*};
+}
+
+forward!(Reader Box<S>, Reader &mut S);

@@ -1,0 +1,124 @@
+//! Reading timeouts back, beside the keeper and from another process.
+
+use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, SystemTime};
+
+use futures::executor::block_on;
+use timer_durable::{
+    Due, DurableTimer, Error, Filter, IfPending, MemoryStore, OpenError, Reader, Retry, SqliteReader, SqliteStore,
+    TimeoutState, Topic,
+};
+
+use crate::folder::Folder;
+use crate::processes::{CHILD, child};
+use crate::t;
+
+const LONG: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(86_400);
+
+#[test]
+fn a_timeout_is_read_back_with_its_type() {
+    let builder = DurableTimer::builder().topic(t(), |_: &Due<String>| Err::<(), _>(Retry::after(DAY)));
+    let (timer, mut driver) =
+        builder.topic_elsewhere(Topic::<()>::new("other")).build_manual(MemoryStore::new()).unwrap();
+    let id = timer.new_timeout_keyed(t(), "k", LONG, "payload", IfPending::Keep).unwrap().id();
+    let found = timer.get(t::<String>(), "k").unwrap().unwrap();
+    assert_eq!((found.id, &*found.payload, found.state), (id, "payload", TimeoutState::Pending));
+    assert!(found.deadline() > SystemTime::UNIX_EPOCH + LONG);
+    driver.advance(LONG);
+    let found = block_on(timer.get_by_id_async(t::<Vec<u8>>(), id)).unwrap().unwrap();
+    assert_eq!((&*found.payload, found.state, found.attempt), (&b"payload"[..], TimeoutState::Retrying, 1));
+    assert_eq!(timer.get_by_id(Topic::<()>::new("other"), id).unwrap(), None, "the topic of another payload");
+    assert_eq!(block_on(timer.get_async(t::<String>(), "l")).unwrap(), None);
+    let rows = block_on(timer.list_async(&Filter::new().topic("t").due(SystemTime::UNIX_EPOCH..), None, 9)).unwrap();
+    assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), [id]);
+    for limit in [0, 1_001] {
+        assert!(matches!(timer.list(&Filter::new(), None, limit), Err(Error::Setting { name: "limit", .. })));
+    }
+    let error = timer.list(&Filter::new().key_prefix("k"), None, 1).unwrap_err();
+    assert_eq!(error.to_string(), "key_prefix: k was given; allowed is a prefix with a topic");
+}
+
+/// The keeper is in a call of the user, which ends after the reads.
+#[test]
+fn a_read_does_not_wait_for_the_keeper() {
+    let folder = Folder::new();
+    let timer =
+        DurableTimer::builder().topic_elsewhere(t::<()>()).open(SqliteStore::open(folder.file()).unwrap()).unwrap();
+    timer.new_timeout_keyed(t(), "k", LONG, &(), IfPending::Keep).unwrap();
+    let ((begun, has_begun), (end, may_end)) = (channel(), channel::<()>());
+    std::thread::scope(|scope| {
+        let timer = &timer;
+        let busy = scope.spawn(move || {
+            timer.with_connection(move |_: &mut rusqlite::Connection| {
+                begun.send(()).unwrap();
+                Ok(may_end.recv_timeout(LONG)?)
+            })
+        });
+        has_begun.recv_timeout(LONG).unwrap();
+        assert!(timer.get(t::<()>(), "k").unwrap().is_some());
+        assert_eq!(block_on(timer.list_async(&Filter::new(), None, 9)).unwrap().len(), 1);
+        assert_eq!(timer.counts().unwrap().pending, 1);
+        end.send(()).unwrap();
+        busy.join().unwrap().unwrap();
+    });
+    timer.stop(LONG).unwrap();
+    assert!(matches!(timer.get(t::<()>(), "k"), Err(Error::Stopped)));
+    for end in ["-wal", "-owner"] {
+        assert!(!Path::new(&format!("{}{end}", folder.file().display())).exists(), "{end} is left");
+    }
+}
+
+/// The child owns the file, and is killed.
+#[test]
+fn a_file_is_read_beside_its_owner() {
+    fn schedule(file: &Path, running: Sender<()>) -> DurableTimer {
+        let handle = move |_: &Due<String>| -> Result<(), Retry> {
+            let _ = running.send(());
+            loop {
+                std::thread::park();
+            }
+        };
+        let timer = DurableTimer::builder().topic(t(), handle).open(SqliteStore::open(file).unwrap()).unwrap();
+        timer.new_timeout_keyed(t(), "runs", Duration::ZERO, "a", IfPending::Keep).unwrap();
+        timer.new_timeout_keyed(t(), "waits", DAY, "b", IfPending::Keep).unwrap();
+        timer
+    }
+    if let Some(folder) = std::env::var_os(CHILD) {
+        let (running, runs) = channel();
+        let _timer = schedule(&Path::new(&folder).join("timeouts.db"), running);
+        runs.recv().unwrap();
+        // The kernel drops the locks of SQLite.
+        for end in ["", "-shm", "-wal"] {
+            std::fs::read(Path::new(&folder).join(format!("timeouts.db{end}"))).unwrap();
+        }
+        std::fs::write(Path::new(&folder).join("open"), "").unwrap();
+        loop {
+            std::thread::park();
+        }
+    }
+    let folder = Folder::new();
+    let mut owner = child("reading::a_file_is_read_beside_its_owner", &folder).spawn().unwrap();
+    while !folder.path().join("open").exists() {
+        assert!(owner.try_wait().unwrap().is_none(), "the child has ended");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    let states = || {
+        let rows = SqliteReader::open(folder.file()).unwrap().list(&Filter::new(), None, 9).unwrap();
+        rows.into_iter().map(|row| (row.key.unwrap(), row.state)).collect::<Vec<_>>()
+    };
+    let expected = [("runs".to_owned(), TimeoutState::Running), ("waits".to_owned(), TimeoutState::Pending)];
+    assert_eq!(states(), expected);
+    assert!(
+        matches!(SqliteStore::open(folder.file()), Err(OpenError::InUse { owner: Some(id), .. }) if id == owner.id())
+    );
+    assert!(owner.try_wait().unwrap().is_none(), "the owner goes on");
+    let view = "select group_concat(topic || key || state || attempt) from (select * from timer_pending order by due)";
+    let other = rusqlite::Connection::open_with_flags(folder.file(), rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY);
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    assert_eq!(states(), expected, "a dead owner has left its log");
+    let seen: String = other.unwrap().query_row(view, [], |row| row.get(0)).unwrap();
+    assert_eq!(seen, "trunsrunning1,twaitspending0");
+}
