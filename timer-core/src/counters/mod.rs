@@ -4,13 +4,17 @@
 mod counter;
 mod in_flight;
 mod lag;
+mod lateness;
 mod recent_max;
 mod stats;
+mod worst;
 
 pub(crate) use counter::{Counter, Limit};
 #[cfg(all(test, timer_loom))]
 pub(crate) use in_flight::InFlight;
 pub(crate) use lag::LagHistogram;
 pub use lag::LagSnapshot;
+pub use lateness::{LateCause, LateRun, Lateness};
 pub(crate) use stats::TimerCounters;
 pub use stats::TimerStats;
+pub(crate) use worst::MIN_LATENESS;

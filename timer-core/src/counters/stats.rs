@@ -3,7 +3,9 @@
 use super::counter::Counter;
 use super::in_flight::InFlight;
 use super::lag::{LagHistogram, LagSnapshot};
+use super::lateness::{Lateness, LatenessTotals};
 use super::recent_max::RecentMax;
+use super::worst::WorstRuns;
 use std::time::Duration;
 
 /// The counters of a timer. Its shards count the timeouts that were accepted and cancelled. Any
@@ -29,6 +31,11 @@ pub(crate) struct TimerCounters {
     pub(crate) cascaded: Counter,
     /// In nanoseconds. Written by the turn's thread.
     pub(crate) longest_batch: RecentMax,
+    /// The time in nanoseconds for which the turn's thread has waited for the locks of shards. Only
+    /// this thread writes and reads it.
+    pub(crate) lock_waits: Counter,
+    pub(crate) lateness: LatenessTotals,
+    pub(crate) worst: WorstRuns,
     pub(crate) in_flight: InFlight,
     /// Written by the turn's thread.
     pub(crate) tick_lag: LagHistogram,
@@ -133,6 +140,9 @@ pub struct TimerStats {
     /// one to two minutes. No single task of the batch exceeded it. Zero unless tasks or wakers run
     /// on the worker.
     pub longest_batch: Duration,
+    /// The time by which all runs together were late, from their deadlines to their starts, split
+    /// by causes. It is the sum of `start_lag`, apart from tasks in the executor's queue.
+    pub lateness: Lateness,
     /// The time from the tick that the worker had to handle to the beginning of its turn.
     pub tick_lag: LagSnapshot,
     /// The time from the deadline of a task to the beginning of the hand-over of its batch. For

@@ -10,7 +10,7 @@ mod lifecycle;
 mod run;
 mod unprocessed;
 
-pub(crate) use run::{QueuedTask, run, run_abandoned};
+pub(crate) use run::{Handover, QueuedTask, run, run_abandoned};
 pub use unprocessed::{StopReport, Unprocessed};
 
 use crate::clock::{self, Present};
@@ -227,6 +227,7 @@ impl Engine {
             cascaded: counters.cascaded.get(),
             inbox_handovers: self.shards().iter().map(|shard| shard.requests()).sum(),
             shards: self.shards().len() as u64,
+            lateness: counters.lateness.get(),
             longest_batch: Duration::from_nanos(counters.longest_batch.get(self.context.now())),
             tick_lag: counters.tick_lag.snapshot(),
             timeout_lag: counters.handover_lag.snapshot().merged(&inline_lag),

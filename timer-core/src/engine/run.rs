@@ -4,6 +4,8 @@
 //! lock while the task runs or is dropped.
 
 use super::TimerLease;
+use crate::clock;
+use crate::counters::{LateCause, LateRun, Lateness, MIN_LATENESS};
 use crate::deadline::{Deadline, IMMEDIATE, Nanos};
 use crate::entry::state::{Due, Runs};
 use crate::entry::{Period, TaskRight, Timeout};
@@ -76,6 +78,33 @@ fn link_again(timeout: &Timeout, deadline: Deadline, now: Nanos, context: &Timer
     timeout.clone().cancel_by_stop().inspect(|_| context.end_cancelled())
 }
 
+/// The lateness of a task when it was handed over to an executor.
+#[derive(Clone, Default)]
+pub(crate) struct Handover {
+    /// The beginning of the batch with which it was handed over.
+    pub(crate) at: Nanos,
+    /// The split of a large lateness from the tick to `at`, and the task behind which it was.
+    pub(crate) before: Option<Arc<(Lateness, Option<&'static str>)>>,
+}
+
+impl Handover {
+    /// Keeps the run that starts at `now` if it is among the worst.
+    #[cold]
+    fn offer(&self, right: &TaskRight<&Timeout>, now: Nanos, context: &TimerContext) {
+        let (deadline, resolution) = (right.deadline(), context.resolution);
+        let (mut lateness, behind) = self.before.as_deref().copied().unwrap_or_default();
+        if self.before.is_none() {
+            let due = resolution.start_of(resolution.tick_of(deadline));
+            lateness.add(LateCause::Turn, self.at.saturating_sub(due));
+        }
+        let waited = self.at.saturating_sub(deadline.nanos());
+        lateness.add(LateCause::Tick, waited.saturating_sub(lateness.nanos()));
+        lateness.add(LateCause::Executor, now.saturating_sub(self.at));
+        let run = LateRun { task: right.timeout().kind().name(), behind, lateness, at: clock::instant(now) };
+        context.counters.worst.offer(run, now);
+    }
+}
+
 /// The content of a task in an executor, a timeout that was handed over and has not started.
 /// If the executor drops it unrun, the worker runs it. Once the timer is stopped, the thread that
 /// drops it runs it, or `stop` runs or returns it.
@@ -85,11 +114,11 @@ pub(crate) struct QueuedTask {
 }
 
 impl QueuedTask {
-    pub(crate) fn task(timeout: Timeout, lease: &Arc<TimerLease>) -> Task {
+    pub(crate) fn task(timeout: Timeout, lease: &Arc<TimerLease>, handover: Handover) -> Task {
         let mut queued = QueuedTask { timeout: Some(timeout), lease: lease.clone() };
         Task::new(move || {
             if let Some(timeout) = queued.timeout.take() {
-                start_queued(timeout, &queued.lease.context);
+                start_queued(timeout, Some(&handover), &queued.lease.context);
             }
         })
     }
@@ -109,12 +138,19 @@ impl Drop for QueuedTask {
 }
 
 /// Starts a task that was handed over, unless it was cancelled or moved since.
-fn start_queued(timeout: Timeout, context: &TimerContext) {
+fn start_queued(timeout: Timeout, handover: Option<&Handover>, context: &TimerContext) {
     let (counters, now) = (&context.counters, context.now());
     match timeout.start(now) {
         Due::Won(right) => {
             counters.in_flight.start();
-            counters.start_lag.record_contended(now.saturating_sub(right.deadline().nanos()));
+            let lag = now.saturating_sub(right.deadline().nanos());
+            counters.start_lag.record_contended(lag);
+            if let Some(handover) = handover {
+                counters.lateness.add_queued(now.saturating_sub(handover.at));
+                if lag >= MIN_LATENESS + context.tick_nanos() {
+                    handover.offer(&right, now, context);
+                }
+            }
             if timeout.runs() == Runs::Once {
                 context.end_expired_elsewhere();
             }
@@ -141,7 +177,7 @@ pub(crate) fn run_abandoned(context: &TimerContext) {
     while let Some(timeout) = context.abandoned.pop() {
         context.counters.executor_rejections.add_contended(1);
         context.trace(|| tracing::warn!(timer = %context.name, "the executor dropped a task, so this thread runs it"));
-        start_queued(timeout, context);
+        start_queued(timeout, None, context);
     }
 }
 

@@ -5,6 +5,7 @@ use super::state::Runs;
 use crate::config::MissedTickBehavior;
 use crate::deadline::Nanos;
 use core::task::Waker;
+use std::any::type_name;
 use std::time::Duration;
 
 /// A task that is also told when it will not run.
@@ -53,6 +54,12 @@ pub trait TimerTask: Sized + Send + 'static {
     fn cancelled(self, timeout: &Timeout) {
         let _ = timeout;
     }
+
+    /// Returns the name of the task in [`Timer::worst`](crate::Timer::worst) and in warnings. The
+    /// default is the name of the type.
+    fn name() -> &'static str {
+        type_name::<Self>()
+    }
 }
 
 /// The rule for the next run of a periodic task.
@@ -95,6 +102,9 @@ pub(crate) trait Job: Sized + Send + 'static {
     /// Decides how a run changes the state of the timeout.
     const RUNS: Runs;
 
+    /// Returns the name of the user's task.
+    fn name() -> &'static str;
+
     /// Runs the job. Returns it with its period if it runs again.
     fn run(self, timeout: &Timeout) -> Option<(Self, Period)>;
 
@@ -107,6 +117,10 @@ pub(crate) struct Closure<F>(pub(crate) F);
 
 impl<F: FnOnce(&Timeout) + Send + 'static> Job for Closure<F> {
     const RUNS: Runs = Runs::Once;
+
+    fn name() -> &'static str {
+        type_name::<F>()
+    }
 
     fn run(self, timeout: &Timeout) -> Option<(Self, Period)> {
         (self.0)(timeout);
@@ -121,6 +135,10 @@ pub(crate) struct Hooked<T>(pub(crate) T);
 
 impl<T: TimerTask> Job for Hooked<T> {
     const RUNS: Runs = Runs::Once;
+
+    fn name() -> &'static str {
+        T::name()
+    }
 
     fn run(self, timeout: &Timeout) -> Option<(Self, Period)> {
         self.0.run(timeout);
@@ -141,6 +159,10 @@ pub(crate) struct Periodic<F> {
 impl<F: FnMut(&Timeout) + Send + 'static> Job for Periodic<F> {
     const RUNS: Runs = Runs::Again;
 
+    fn name() -> &'static str {
+        type_name::<F>()
+    }
+
     fn run(mut self, timeout: &Timeout) -> Option<(Self, Period)> {
         (self.task)(timeout);
         let period = self.period;
@@ -155,6 +177,10 @@ pub(crate) struct Wakeup(pub(crate) Waker);
 
 impl Job for Wakeup {
     const RUNS: Runs = Runs::Wake;
+
+    fn name() -> &'static str {
+        "the waker of a future"
+    }
 
     fn run(self, _: &Timeout) -> Option<(Self, Period)> {
         self.0.wake();

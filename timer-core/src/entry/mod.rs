@@ -64,7 +64,7 @@ mod task_right;
 
 pub use job::TimerTask;
 pub(crate) use job::{Closure, Hooked, Job, Period, Periodic, Wakeup, period_nanos};
-pub(crate) use task_right::TaskRight;
+pub(crate) use task_right::{TaskKind, TaskRight};
 
 use crate::deadline::{Deadline, Nanos};
 use crate::sync::{AtomicU32, Ordering};
@@ -191,6 +191,11 @@ impl Timeout {
     #[inline]
     pub(crate) fn runs(&self) -> Runs {
         self.header().vtable.runs
+    }
+
+    #[inline]
+    pub(crate) fn kind(&self) -> TaskKind {
+        TaskKind(self.header().vtable)
     }
 
     /// Returns a number that no other living entry has.

@@ -33,6 +33,7 @@ pub(super) struct VTable {
     /// The index of the list that keeps the memory of an ended entry.
     pub(super) spares: usize,
     job: fn() -> TypeId,
+    name: fn() -> &'static str,
     /// Takes the job out and runs it. Returns the period if the job is back in the entry and runs
     /// again.
     ///
@@ -54,10 +55,28 @@ impl VTable {
                 layout: Layout::new::<Entry<J>>(),
                 spares: spare::list_of::<J>(),
                 job: TypeId::of::<J>,
+                name: J::name,
                 run: run::<J>,
                 cancelled: cancelled::<J>,
             }
         }
+    }
+}
+
+/// The type of a job.
+#[derive(Clone, Copy)]
+pub(crate) struct TaskKind(pub(super) &'static VTable);
+
+impl TaskKind {
+    /// Returns the name of the task.
+    pub(crate) fn name(self) -> &'static str {
+        (self.0.name)()
+    }
+
+    /// Returns a number that no other type has. A type may have several, and none is zero.
+    #[inline]
+    pub(crate) fn address(self) -> usize {
+        std::ptr::from_ref(self.0).addr()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The handle of a timer, and the handle that does not keep it alive.
 
-use crate::counters::TimerStats;
+use crate::counters::{LateRun, TimerStats};
 use crate::engine::{Engine, StopReport, Unprocessed};
 use crate::error::{RejectReason, StopError};
 use crate::sync::{Arc, Weak};
@@ -252,6 +252,28 @@ impl Timer {
     /// ```
     pub fn stats(&self) -> TimerStats {
         self.engine.stats()
+    }
+
+    /// Returns the worst ten runs of the last minute, the worst first, with the causes of their
+    /// lateness. A task is listed once, with its worst run.
+    ///
+    /// A run is listed if it was at least 1 ms later than its tick. While the list is being read or
+    /// written, further runs are left out of it. The call never blocks the worker.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_core::Timer;
+    ///
+    /// let timer = Timer::new();
+    /// for run in timer.worst() {
+    ///     println!("{} late by {:?}, behind {:?}", run.task, run.lateness, run.behind);
+    /// }
+    /// ```
+    #[doc(alias = "slowest")]
+    pub fn worst(&self) -> Vec<LateRun> {
+        let context = &self.engine.context;
+        context.counters.worst.get(context.now())
     }
 
     /// Returns a handle that does not keep the timer running.

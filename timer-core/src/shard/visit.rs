@@ -6,7 +6,7 @@ use super::{Core, EntryWheel, MAX_PER_LOCK, Shard, Slots};
 use crate::config::WheelKind;
 use crate::deadline::{IMMEDIATE, NO_TICK};
 use crate::entry::Timeout;
-use crate::sync::Ordering;
+use crate::sync::{Guard, Ordering};
 use crate::timer_context::TimerContext;
 
 /// The kind of a visit's step.
@@ -51,11 +51,11 @@ impl Shard {
     /// Serves some requests and takes due entries out into `out`, which must be empty. Called by
     /// the owner of the turn of `tick`.
     pub(crate) fn visit(&self, step: VisitStep, tick: u64, out: &mut Slots, context: &TimerContext) -> VisitOutcome {
-        let core = match step {
-            VisitStep::TryFirst => self.lock.lock_or_reserve(),
-            VisitStep::First | VisitStep::Next => Some(self.lock.lock_reserved()),
+        let mut core = match (self.lock.lock_or_reserve(), step) {
+            (Some(core), _) => core,
+            (None, VisitStep::TryFirst) => return VisitOutcome::Held,
+            (None, VisitStep::First | VisitStep::Next) => self.wait_for_lock(context),
         };
-        let Some(mut core) = core else { return VisitOutcome::Held };
         let mut drop_after_unlock = Vec::new();
         let mut requests = self.inbox.has_requests().then(|| self.inbox.drain());
         for request in requests.iter_mut().flat_map(|requests| requests.drain(..)) {
@@ -85,20 +85,41 @@ impl Shard {
         }
     }
 
+    /// Waits for the lock of the shard, and counts the time.
+    #[cold]
+    fn wait_for_lock(&self, context: &TimerContext) -> Guard<'_, Core> {
+        let began = context.now();
+        let core = self.lock.lock_reserved();
+        context.counters.lock_waits.add(context.now().saturating_sub(began));
+        core
+    }
+
     /// Gives a caller at the gate time to wake up and lock. Called by the owner of the turn between
     /// steps of a visit.
     pub(crate) fn offer_lock(&self) {
         self.lock.offer();
     }
 
+    /// Holds the lock until the worker sleeps for it, and then calls `held`.
+    #[cfg(all(test, not(timer_loom)))]
+    pub(crate) fn hold_up_worker(&self, has_locked: impl FnOnce(), held: impl FnOnce()) {
+        let core = self.lock.lock();
+        has_locked();
+        while !self.lock.worker_sleeps() {
+            crate::sync::yield_now();
+        }
+        held();
+        self.unlock(core);
+    }
+
     /// Relinks entries that were taken out and have been moved to a later deadline, unless they
     /// have ended. Called by the owner of the turn. If the shard is closed, the entries stay in
     /// `entries`.
-    pub(crate) fn give_back(&self, entries: &mut Vec<(u64, Timeout)>) {
+    pub(crate) fn give_back(&self, entries: &mut Vec<(u64, Timeout)>, context: &TimerContext) {
         while !entries.is_empty() {
             let mut chunk = entries.split_off(entries.len().saturating_sub(MAX_PER_LOCK));
             chunk.iter().for_each(|(_, timeout)| timeout.prefetch());
-            let mut core = self.lock.lock_reserved();
+            let mut core = self.lock.lock_or_reserve().unwrap_or_else(|| self.wait_for_lock(context));
             let mut drop_after_unlock = Vec::new();
             // The owner of the turn keeps the lease, so a closed shard is the only refusal.
             if core.lease.serving(self.id()).is_some() {

@@ -231,6 +231,12 @@ impl<T> Lock<T> {
         self.word.load(Ordering::Relaxed) & (GATE | RESERVED) != 0
     }
 
+    /// Returns `true` if the worker sleeps until the lock is released.
+    #[cfg(all(test, not(timer_loom)))]
+    pub(crate) fn worker_sleeps(&self) -> bool {
+        self.worker.wake_in_vain()
+    }
+
     #[inline]
     fn swap(&self, old: u32, new: u32) -> bool {
         // ORDERING: AcqRel, because locking must see all that the last holder wrote, and a waiter's

@@ -135,12 +135,13 @@ impl<V> Bucket<V> {
         self.others.as_ref()?.slot(position)
     }
 
-    /// Takes the value out of the slot at `position` and does not count the slot as vacant. For
-    /// slots that are soon cleared.
+    /// Takes the value and its deadline out of the slot at `position` and does not count the slot
+    /// as vacant. For slots that are soon cleared.
     #[inline]
-    pub(crate) fn take_value(&mut self, position: usize) -> Option<V> {
+    pub(crate) fn take_value(&mut self, position: usize) -> Option<Entry<V>> {
         let (chunk, at) = self.chunk_mut(position)?;
-        chunk.slots.get_mut(at)?.1.take()
+        let slot = chunk.slots.get_mut(at)?;
+        Some((slot.0, slot.1.take()?))
     }
 
     /// Returns the value at `position`, and its deadline.

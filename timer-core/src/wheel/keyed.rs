@@ -162,7 +162,7 @@ struct HandOut<'a, T, R: RawWheel<Value = Item<T>, Tracker = Slab>> {
 impl<T, R: RawWheel<Value = Item<T>, Tracker = Slab>> HandOut<'_, T, R> {
     fn hand_out(self, expired: &mut impl FnMut(T)) {
         for position in 0..self.due.len() {
-            if let Some(item) = self.due.take_value(position) {
+            if let Some((_, item)) = self.due.take_value(position) {
                 self.raw.base_mut().tracker.release(item.index());
                 expired(item.value);
             }

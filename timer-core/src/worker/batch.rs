@@ -1,20 +1,30 @@
 //! The entries that a visit has taken out of a wheel. They are decided one by one, and their tasks
 //! run or are handed over in batches.
 
+use super::runs::{Runs, due};
 use super::slow::SlowTasks;
 use super::sweep::Sweeper;
+use super::timeline::Timeline;
 use super::visit::Visit;
-use crate::counters::LagHistogram;
+use crate::counters::{LateCause, MIN_LATENESS};
 use crate::deadline::Nanos;
-use crate::engine::{Engine, QueuedTask, run, run_abandoned};
+use crate::engine::{Engine, Handover, QueuedTask, run, run_abandoned};
 use crate::entry::Timeout;
-use crate::entry::state::{Due, Runs};
+use crate::entry::state::{self, Due};
 use crate::shard::{Shard, Slot};
+use crate::sync::Arc;
 use crate::timer_context::TimerContext;
 use timer_executor::{Task, TaskExecutor, panics};
 
 /// The largest number of tasks and wakers that run here between two readings of the clock.
 pub(super) const BATCH: usize = 64;
+
+/// The size of the first batch of a turn. Each batch may be twice as large as the one before. The
+/// batches of a short turn are therefore small, and a slow task in them is found.
+const FIRST_BATCH: usize = 8;
+
+/// A batch that takes longer than this per task is the fault of its tasks, 2 us.
+const QUICK_TASK: Nanos = 2_000;
 
 /// The number of tasks that are handed over to an executor at once.
 pub(super) const HANDOVER: usize = 1024;
@@ -26,19 +36,35 @@ const PREFETCHED: usize = 32;
 /// deadline.
 #[derive(Default)]
 pub(super) struct Batch {
-    /// The deadlines of the tasks that ran here, and of the futures whose tasks were woken.
-    ran: Vec<Nanos>,
+    /// The tasks that ran here, and the futures whose tasks were woken.
+    ran: Runs,
     /// The tasks for the executor.
     tasks: Vec<Task>,
-    /// The deadlines of these tasks.
-    queued: Vec<Nanos>,
+    /// The runs of these tasks.
+    queued: Runs,
+    /// The lateness of the last queued task, if it is large, and the time at which it was due.
+    handover: (Nanos, Handover),
+    /// The number of tasks after which this batch ends.
+    size: usize,
     /// The entries that were moved to a later deadline, with their new ticks.
     moved_later: Vec<(u64, Timeout)>,
     pub(super) sweeper: Sweeper,
-    slow: SlowTasks,
+    pub(super) slow: SlowTasks,
+    pub(super) timeline: Timeline,
 }
 
 impl Batch {
+    /// Begins a turn at `now`. Since the last batch, the turn's thread has slept, unless visits are
+    /// open.
+    pub(super) fn begin_turn(&mut self, now: Nanos, has_slept: bool, context: &TimerContext) {
+        self.size = FIRST_BATCH;
+        if has_slept {
+            self.timeline.extend(now, LateCause::System, None);
+        } else {
+            self.timeline.extend_turn(now, &context.counters.lock_waits);
+        }
+    }
+
     /// Decides the entries of `visit` until all are decided or `until` has come. Returns the number
     /// of timeouts that ran or were handed over.
     #[inline]
@@ -49,35 +75,38 @@ impl Batch {
         }
         let context = &engine.context;
         (begin..begin + PREFETCHED).filter_map(|index| slots.get(index)).for_each(prefetch);
-        let (mut now, mut expired, mut read_at) = (context.now(), 0, begin);
-        let size = if engine.runs_inline { BATCH } else { HANDOVER };
+        let (mut now, mut expired, mut read_at) = (self.read_clock(context), 0, begin);
+        let mut check_at = begin;
         context.counters.in_flight.run_inline(engine.executor.is_none());
         visit.decided = slots.len();
         for index in begin..slots.len() {
-            let won = self.ran.len() + self.queued.len();
-            if self.ran.len() >= BATCH || self.queued.len() >= size || index - read_at > BATCH + won {
-                // The time of a long search must not be attributed to a task.
-                now = if won == 0 { context.now() } else { self.finish(engine, now) };
-                expired += won;
-                read_at = index;
-                self.relink(shard, engine);
-                if now > until {
-                    visit.decided = index;
-                    break;
+            if index >= check_at {
+                let won = self.ran.len() + self.queued.len();
+                if self.room(engine) == 0 || index - read_at > BATCH + won {
+                    // The time of a long search must not be attributed to a task.
+                    now = if won == 0 { self.read_clock(context) } else { self.finish(engine, now) };
+                    expired += won;
+                    read_at = index;
+                    self.relink(shard, engine);
+                    if now > until {
+                        visit.decided = index;
+                        break;
+                    }
                 }
+                check_at = index + self.room(engine);
             }
             if let Some(slot) = slots.get(index + PREFETCHED) {
                 prefetch(slot);
             }
-            let Some(timeout) = slots.take_value(index) else { continue };
+            let Some((tick, timeout)) = slots.take_value(index) else { continue };
             if context.is_stopped() {
                 engine.leave_unclaimed(timeout);
                 continue;
             }
-            if engine.executor.is_none() || timeout.runs() == Runs::Wake {
-                self.run_here(timeout, now, context);
+            if engine.executor.is_none() || timeout.runs() == state::Runs::Wake {
+                self.run_here(timeout, tick, now, context);
             } else {
-                self.collect(timeout, now, engine);
+                self.collect(timeout, tick, now, engine);
             }
         }
         expired += self.ran.len() + self.queued.len();
@@ -92,24 +121,38 @@ impl Batch {
         expired
     }
 
+    /// Returns the number of entries that may be decided before the batch has to end, at most
+    /// [`BATCH`].
+    fn room(&self, engine: &Engine) -> usize {
+        let size = if engine.runs_inline { self.size } else { HANDOVER };
+        BATCH.min(self.size.saturating_sub(self.ran.len())).min(size.saturating_sub(self.queued.len()))
+    }
+
     /// Gives the entries that were moved to a later deadline back to their shard.
     fn relink(&mut self, shard: &Shard, engine: &Engine) {
         if !self.moved_later.is_empty() {
-            shard.give_back(&mut self.moved_later);
+            shard.give_back(&mut self.moved_later, &engine.context);
             self.moved_later.drain(..).for_each(|(_, timeout)| engine.leave_unclaimed(timeout));
         }
     }
 
+    /// Reads the clock. The time since the last reading belongs to the turn.
+    fn read_clock(&mut self, context: &TimerContext) -> Nanos {
+        let now = context.now();
+        self.timeline.extend_turn(now, &context.counters.lock_waits);
+        now
+    }
+
     /// Runs the task of an entry on this thread, or wakes that of a future, if the entry is due.
     #[inline]
-    fn run_here(&mut self, timeout: Timeout, now: Nanos, context: &TimerContext) {
+    fn run_here(&mut self, timeout: Timeout, tick: u64, now: Nanos, context: &TimerContext) {
         match timeout.expire(now) {
             Due::Won(right) => {
                 context.counters.runs.add(1);
-                if timeout.runs() != Runs::Again {
+                if timeout.runs() != state::Runs::Again {
                     context.end_expired();
                 }
-                self.ran.push(right.deadline().nanos());
+                self.ran.push(right.deadline().nanos(), tick, timeout.kind());
                 context.backpressure.inside_user_code(|| run(right, &timeout, context));
             }
             Due::Later(deadline) => self.moved_later.push((context.resolution.tick_of(deadline), timeout)),
@@ -118,15 +161,32 @@ impl Batch {
     }
 
     /// Wins an entry for the executor if it is due.
-    fn collect(&mut self, timeout: Timeout, now: Nanos, engine: &Engine) {
+    fn collect(&mut self, timeout: Timeout, tick: u64, now: Nanos, engine: &Engine) {
         match timeout.state().enqueue(now) {
             Due::Won(deadline) => {
-                self.queued.push(deadline.nanos());
-                self.tasks.push(QueuedTask::task(timeout, &engine.lease));
+                self.queued.push(deadline.nanos(), tick, timeout.kind());
+                let handover = self.handover(deadline.nanos(), tick, now, &engine.context);
+                self.tasks.push(QueuedTask::task(timeout, &engine.lease, handover));
             }
             Due::Later(deadline) => self.moved_later.push((engine.context.resolution.tick_of(deadline), timeout)),
             Due::Gone => {}
         }
+    }
+
+    /// Returns what a task takes along that is handed over in the batch of `now`.
+    #[inline]
+    fn handover(&mut self, deadline: Nanos, tick: u64, now: Nanos, context: &TimerContext) -> Handover {
+        if now.saturating_sub(deadline) >= MIN_LATENESS {
+            let due = due(deadline, tick, context);
+            if now.saturating_sub(due) >= MIN_LATENESS {
+                if self.handover.0 != due || self.handover.1.at != now {
+                    let before = Some(Arc::new(self.timeline.split(due)));
+                    self.handover = (due, Handover { at: now, before });
+                }
+                return self.handover.1.clone();
+            }
+        }
+        Handover { at: now, before: None }
     }
 
     /// Ends a batch that began at `began`. Hands it over if there is an executor, and records the
@@ -138,20 +198,48 @@ impl Batch {
         }
         let context = &*engine.context;
         let now = context.now();
+        self.queued.split(&self.timeline, context, &mut self.slow);
+        self.size = BATCH.min(2 * self.size);
         if ran > 0 {
-            self.slow.record(engine, ran, began, now);
+            let task = self.attribute(ran, began, now, false);
+            self.ran.split(&self.timeline, context, &mut self.slow);
+            self.slow.record(engine, ran, began, now, task);
+            self.ran.record(&context.counters.inline_lag, now);
+            self.ran.clear();
         }
-        record(&mut self.ran, &context.counters.inline_lag, now);
         let Some(executor) = engine.executor.as_ref().filter(|_| queued > 0) else { return now };
-        record(&mut self.queued, &context.counters.handover_lag, now);
+        self.queued.record(&context.counters.handover_lag, now);
         context.counters.runs.add(queued as u64);
         context.counters.in_flight.queue(queued as u64);
         self.execute(&**executor, engine);
         let after = context.now();
         if engine.runs_inline {
-            self.slow.record(engine, queued, now, after);
+            let task = self.attribute(queued, now, after, true);
+            self.slow.record(engine, queued, now, after, task);
+        } else {
+            self.timeline.extend(after, LateCause::Executor, None);
         }
+        self.queued.clear();
         after
+    }
+
+    /// Extends the timeline to `now` by a batch of tasks. Returns the name of a slow one among
+    /// them.
+    #[inline]
+    fn attribute(&mut self, tasks: usize, began: Nanos, now: Nanos, is_queued: bool) -> Option<&'static str> {
+        if now.saturating_sub(began) <= tasks as u64 * QUICK_TASK {
+            self.timeline.extend(now, LateCause::Turn, None);
+            return None;
+        }
+        let runs = if is_queued { &self.queued } else { &self.ran };
+        let (task, is_known) = runs.slow_task(self.slow.suspect).unzip();
+        match is_known {
+            Some(true) => self.slow.suspect = task,
+            // The next slow task is found alone.
+            _ => self.size = 1,
+        }
+        self.timeline.extend(now, LateCause::Tasks, task);
+        task
     }
 
     /// Hands the collected tasks to the executor. A task that the executor refuses, or leaves in
@@ -180,13 +268,9 @@ impl Batch {
                 .trace(|| tracing::warn!(timer = %context.name, "the executor rejected a task, which runs on the worker instead"));
             let began = context.now();
             context.backpressure.inside_user_code(|| task.run());
-            self.slow.record(engine, 1, began, context.now());
+            self.slow.record(engine, 1, began, context.now(), None);
         }
     }
-}
-
-fn record(deadlines: &mut Vec<Nanos>, lag: &LagHistogram, now: Nanos) {
-    deadlines.drain(..).for_each(|deadline| lag.record(now.saturating_sub(deadline)));
 }
 
 #[inline]

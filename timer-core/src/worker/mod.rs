@@ -12,8 +12,10 @@
 //! the former slack after each wait, so that threads which a task starts do not inherit this one.
 
 mod batch;
+mod runs;
 mod slow;
 mod sweep;
+mod timeline;
 mod turn;
 mod visit;
 
@@ -62,6 +64,7 @@ pub(crate) fn run(engine: Arc<Engine>) {
             context.counters.in_flight.set_undecided(dispatcher.due().is_some());
             continue;
         }
+        dispatcher.rest();
         if context.alarm.set(next) {
             let until = context.resolution.start_of(next);
             context.backpressure.set_due(until);

@@ -2,14 +2,29 @@
 
 use crate::deadline::Nanos;
 use crate::engine::Engine;
+use crate::timer_context::TimerContext;
 use std::time::Duration;
+
+/// A slow batch, of which nobody has been warned yet.
+struct Slow {
+    task: Option<&'static str>,
+    tasks: usize,
+    nanos: Nanos,
+    end: Nanos,
+    /// The number of timeouts that were due by the end of the batch and ran afterwards.
+    waited: u64,
+}
 
 /// The warnings about slow tasks. Belongs to the turn's thread.
 #[derive(Default)]
 pub(crate) struct SlowTasks {
+    /// The task that was slow last, alone or among its like.
+    pub(super) suspect: Option<&'static str>,
     /// The time of the last warning.
     warned: Option<Nanos>,
-    /// The number of slow batches since then.
+    /// The next warning. It is emitted when all timeouts that waited for the batch have run.
+    pending: Option<Slow>,
+    /// The number of slow batches since the last warning.
     suppressed: u64,
 }
 
@@ -22,32 +37,64 @@ impl SlowTasks {
     const MAX_BATCH_TIME: Nanos = 1_000_000;
 
     /// Records that a batch of `tasks` tasks held the turn's thread from `began` to `now`. No
-    /// single task took longer.
+    /// single task took longer. `task` is the name of the one that was probably slow.
     #[inline]
-    pub(crate) fn record(&mut self, engine: &Engine, tasks: usize, began: Nanos, now: Nanos) {
+    pub(crate) fn record(
+        &mut self,
+        engine: &Engine,
+        tasks: usize,
+        began: Nanos,
+        now: Nanos,
+        task: Option<&'static str>,
+    ) {
         let nanos = now.saturating_sub(began);
         engine.context.counters.longest_batch.record(nanos, now);
         // Tasks that hold up the worker for longer than a tick cause a warning.
         let tick = engine.context.tick_nanos();
         if nanos > if tasks == 1 { tick } else { tick.max(Self::MAX_BATCH_TIME) } {
-            self.warn(engine, tasks, nanos, now);
+            self.note(Slow { task, tasks, nanos, end: now, waited: 0 });
         }
     }
 
     #[cold]
-    fn warn(&mut self, engine: &Engine, tasks: usize, nanos: Nanos, now: Nanos) {
-        if self.warned.is_some_and(|warned| now.saturating_sub(warned) < Self::PAUSE) {
+    fn note(&mut self, slow: Slow) {
+        if self.pending.is_some() || self.warned.is_some_and(|warned| slow.end.saturating_sub(warned) < Self::PAUSE) {
             self.suppressed += 1;
-            return;
+        } else {
+            self.warned = Some(slow.end);
+            self.pending = Some(slow);
         }
-        let (context, at_most) = (&engine.context, Duration::from_nanos(nanos));
+    }
+
+    /// Notes that `count` timeouts that were due at `due` have run. Warns of the slow batch if they
+    /// did not wait for it, because those that did have run before.
+    #[inline]
+    pub(super) fn waited(&mut self, due: Nanos, count: u64, context: &TimerContext) {
+        match &mut self.pending {
+            None => {}
+            Some(slow) if due <= slow.end => slow.waited += count,
+            Some(_) => self.emit(context),
+        }
+    }
+
+    /// Emits the pending warning.
+    pub(super) fn emit(&mut self, context: &TimerContext) {
+        if let Some(slow) = self.pending.take() {
+            self.warn(slow, context);
+        }
+    }
+
+    #[cold]
+    fn warn(&mut self, slow: Slow, context: &TimerContext) {
         let suppressed = std::mem::take(&mut self.suppressed);
-        self.warned = Some(now);
+        let (at_most, task) = (Duration::from_nanos(slow.nanos), slow.task.unwrap_or("unknown"));
         context.trace(|| {
             tracing::warn!(
                 timer = %context.name,
+                task,
                 ?at_most,
-                tasks,
+                tasks = slow.tasks,
+                waited = slow.waited,
                 others_since_last_warning = suppressed,
                 "tasks held the worker for longer than a tick and delayed others; slow tasks belong on an executor with threads"
             );

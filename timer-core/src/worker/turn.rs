@@ -27,12 +27,14 @@
 //! Every visit ends, because entries that become due after its beginning belong to the next visit.
 //!
 //! *The clock.* It is read before the first batch of at most [`BATCH`](super::batch::BATCH) tasks
-//! that run here, and after each batch. A task is due by the reading before its batch, so it is
-//! never early. Its lag is recorded by the reading after its batch. The recorded lag is never too
-//! low, and too high by at most the duration of the batch.
+//! that run here, and after each batch. The first batches of a turn are smaller. A task is due by
+//! the reading before its batch, so it is never early. Its lag is recorded by the reading after its
+//! batch. The recorded lag is never too low, and too high by at most the duration of the batch. The
+//! readings also make up the [timeline](super::timeline), by which the lateness is split.
 
 use super::batch::Batch;
 use super::visit::Visit;
+use crate::counters::LateCause;
 use crate::deadline::{IMMEDIATE, Nanos};
 use crate::engine::{Engine, run_abandoned};
 use crate::shard::{VisitOutcome, VisitStep};
@@ -74,7 +76,13 @@ impl Dispatcher {
         while self.visits.iter().any(|visit| visit.is_open) {
             expired += self.go_round();
         }
+        self.rest();
         expired
+    }
+
+    /// Emits the warning about a slow task, once all timeouts that waited for it have run.
+    pub(crate) fn rest(&mut self) {
+        self.batch.slow.emit(&self.engine.context);
     }
 
     /// Ends the open visits of a stopped timer. `stop` returns their entries, or they are
@@ -90,6 +98,8 @@ impl Dispatcher {
     fn open_visits(&mut self, now: Nanos) {
         let context = &*self.engine.context;
         context.counters.turns.add(1);
+        let has_slept = self.visits.iter().all(|visit| !visit.is_open);
+        self.batch.begin_turn(now, has_slept, context);
         let tick = context.resolution.tick_at(now);
         let mut first = u64::MAX;
         self.batch.sweeper.sweep_if_many();
@@ -118,6 +128,7 @@ impl Dispatcher {
         }
         if !context.abandoned.is_empty() {
             context.backpressure.inside_user_code(|| run_abandoned(context));
+            self.batch.timeline.extend(context.now(), LateCause::Executor, None);
         }
     }
 

@@ -1,0 +1,193 @@
+//! The lateness of runs, split by its causes.
+
+use super::counter::Counter;
+use crate::deadline::Nanos;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+const CAUSES: usize = LateCause::ALL.len();
+
+/// A cause for which a run is late.
+///
+/// # Examples
+///
+/// ```
+/// use timer_core::{LateCause, Timer};
+///
+/// let lateness = Timer::new().stats().lateness;
+/// for cause in LateCause::ALL {
+///     println!("{cause}: {:?}", lateness.part(cause));
+/// }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LateCause {
+    /// The wheel rounds deadlines up to a tick. A shorter
+    /// [`tick_duration`](crate::TimerBuilder::tick_duration) helps.
+    Tick,
+    /// The worker slept, or was about to wake up. The system woke it late, or a driver's owner took
+    /// its turn late.
+    System,
+    /// The worker waited for the lock of a shard, whose holder was preempted.
+    Lock,
+    /// Tasks ran on the worker. This includes the batch of the run itself, so a slow task counts
+    /// its own duration. An [executor](crate::TimerBuilder::executor) with threads helps.
+    Tasks,
+    /// The worker was busy with the timer's own work, because many timeouts were due.
+    Turn,
+    /// The task waited for a thread of the executor, or the executor held up the worker.
+    Executor,
+}
+
+impl LateCause {
+    /// All causes, in the order in which they come up.
+    pub const ALL: [LateCause; 6] = [Self::Tick, Self::System, Self::Lock, Self::Tasks, Self::Turn, Self::Executor];
+
+    /// Returns the name of the cause in metrics, such as `"tick"`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(timer_core::LateCause::Executor.as_str(), "executor");
+    /// ```
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tick => "tick",
+            Self::System => "system",
+            Self::Lock => "lock",
+            Self::Tasks => "tasks",
+            Self::Turn => "turn",
+            Self::Executor => "executor",
+        }
+    }
+}
+
+impl fmt::Display for LateCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The time by which a run was late, or many runs together, as one part for each [`LateCause`].
+///
+/// # Examples
+///
+/// ```
+/// let lateness = timer_core::Timer::new().stats().lateness;
+/// assert!(lateness.total().is_zero() && lateness.main_cause().is_none());
+/// ```
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lateness {
+    parts: [Nanos; CAUSES],
+}
+
+impl Lateness {
+    /// Returns the part that `cause` has.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_core::{LateCause, Lateness};
+    /// assert!(Lateness::default().part(LateCause::Tick).is_zero());
+    /// ```
+    pub fn part(&self, cause: LateCause) -> Duration {
+        Duration::from_nanos(self.parts[cause as usize])
+    }
+
+    /// Returns the sum of all parts.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert!(timer_core::Lateness::default().total().is_zero());
+    /// ```
+    pub fn total(&self) -> Duration {
+        Duration::from_nanos(self.nanos())
+    }
+
+    /// Returns the cause with the largest part, or `None` if nothing was late.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(timer_core::Lateness::default().main_cause(), None);
+    /// ```
+    pub fn main_cause(&self) -> Option<LateCause> {
+        LateCause::ALL.into_iter().max_by_key(|cause| self.part(*cause)).filter(|cause| !self.part(*cause).is_zero())
+    }
+
+    /// Returns the sum of all parts.
+    pub(crate) fn nanos(&self) -> Nanos {
+        self.parts.iter().sum()
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, cause: LateCause, nanos: Nanos) {
+        self.parts[cause as usize] += nanos;
+    }
+}
+
+impl fmt::Debug for Lateness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(LateCause::ALL.map(|cause| (cause.as_str(), self.part(cause)))).finish()
+    }
+}
+
+/// A run that was late, as returned by [`Timer::worst`](crate::Timer::worst).
+///
+/// # Examples
+///
+/// ```
+/// use timer_core::Timer;
+///
+/// for run in Timer::new().worst() {
+///     println!("{} was late by {:?}: {:?}", run.task, run.lateness.total(), run.lateness);
+/// }
+/// ```
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct LateRun {
+    /// The name of the task, which is the name of its type unless
+    /// [`TimerTask::name`](crate::TimerTask::name) returns another one.
+    pub task: &'static str,
+    /// The name of the task on the worker for which it waited longest, if it waited for one. Tasks
+    /// of several types in one batch cannot be told apart. In that case, this is the one that was
+    /// slow before, or the first one.
+    pub behind: Option<&'static str>,
+    /// The time by which it was late.
+    pub lateness: Lateness,
+    /// The time at which it ran or was handed over.
+    pub at: Instant,
+}
+
+/// The lateness of all runs of a timer.
+#[derive(Default)]
+pub(crate) struct LatenessTotals {
+    /// Written by the turn's thread.
+    parts: [Counter; CAUSES],
+    /// The waits in the queue of an executor. Any thread writes.
+    queued: Counter,
+}
+
+impl LatenessTotals {
+    /// Adds the lateness of `count` runs, which had to wait for their ticks for `ticks`
+    /// nanoseconds altogether.
+    #[inline]
+    pub(crate) fn add(&self, each: &Lateness, count: u64, ticks: Nanos) {
+        for (total, part) in self.parts.iter().zip(each.parts).filter(|(_, part)| *part > 0) {
+            total.add(part.wrapping_mul(count));
+        }
+        self.parts[LateCause::Tick as usize].add(ticks);
+    }
+
+    /// Adds the wait of one run in the queue of an executor.
+    pub(crate) fn add_queued(&self, nanos: Nanos) {
+        self.queued.add_contended(nanos);
+    }
+
+    pub(crate) fn get(&self) -> Lateness {
+        let mut sum = Lateness { parts: std::array::from_fn(|cause| self.parts[cause].get()) };
+        sum.add(LateCause::Executor, self.queued.get());
+        sum
+    }
+}

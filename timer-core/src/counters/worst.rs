@@ -1,0 +1,61 @@
+//! The worst runs of the last minute.
+
+use super::lateness::LateRun;
+use crate::deadline::Nanos;
+use crate::sync::Mutex;
+
+/// The length of one window, 10 seconds.
+const WINDOW: Nanos = 10_000_000_000;
+
+/// The number of windows that are kept.
+const WINDOWS: u64 = 6;
+
+/// The number of runs that are kept of each window, and that a reader gets.
+const KEPT: usize = 10;
+
+/// A run that is later than its tick by less than this is not kept, 1 ms.
+pub(crate) const MIN_LATENESS: Nanos = 1_000_000;
+
+/// For each window, the worst runs, each with the number of its window. A task is kept once, so
+/// that a crowd of equal tasks does not hide the others. The newest window comes last.
+#[derive(Default)]
+pub(crate) struct WorstRuns(Mutex<Vec<(u64, LateRun)>>);
+
+impl WorstRuns {
+    /// Keeps `run`, which was late at `now`, if it is among the worst. Does nothing if the list is
+    /// locked, because the worker does not wait for a reader.
+    #[cold]
+    pub(crate) fn offer(&self, run: LateRun, now: Nanos) {
+        let Some(mut runs) = self.0.try_lock() else { return };
+        let window = now / WINDOW;
+        if runs.last().is_none_or(|(last, _)| *last != window) {
+            runs.retain(|(of, _)| of + WINDOWS > window);
+        }
+        let of_window = || runs.iter().enumerate().filter(|(_, (of, _))| *of == window);
+        let same = of_window().find(|(_, (_, kept))| kept.task == run.task);
+        let least = || of_window().min_by_key(|(_, (_, kept))| kept.lateness.total());
+        let is_full = of_window().count() >= KEPT;
+        match same.or_else(|| least().filter(|_| is_full)).map(|(at, _)| at) {
+            None => runs.push((window, run)),
+            Some(at) if run.lateness.total() > runs[at].1.lateness.total() => runs[at] = (window, run),
+            Some(_) => {}
+        }
+    }
+
+    /// Returns the worst runs of the last 50 to 60 seconds before `now`, the worst first.
+    pub(crate) fn get(&self, now: Nanos) -> Vec<LateRun> {
+        let window = now / WINDOW;
+        let is_recent = |(of, _): &&(u64, LateRun)| of + WINDOWS > window;
+        let mut runs: Vec<LateRun> = self.0.lock().iter().filter(is_recent).map(|(_, run)| *run).collect();
+        runs.sort_by_key(|run| std::cmp::Reverse(run.lateness.total()));
+        let mut named = Vec::new();
+        runs.retain(|run| {
+            !named.contains(&run.task) && {
+                named.push(run.task);
+                true
+            }
+        });
+        runs.truncate(KEPT);
+        runs
+    }
+}
