@@ -1,0 +1,56 @@
+//! Children that are forked while other threads build and drop timers. It needs Linux.
+
+#![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use fork::{Fork, fork};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use support::{MAX_WAIT, MICRO, SECOND, watch_for};
+use timer_core::Timer;
+
+/// A lock around the lease of shards would hang about one child in a hundred.
+const CHILDREN: usize = 500;
+
+/// Builds a timer and runs a timeout on it. Returns `true` if it has run.
+fn use_timer() -> bool {
+    let Ok((timer, mut driver)) = Timer::builder().build_manual() else { return false };
+    timer.new_timeout(SECOND, |_| {}).is_ok() && driver.advance(SECOND) == 1
+}
+
+/// Returns `true` if a child that uses a timer ends in time and without an error.
+fn child_uses_timer() -> bool {
+    let child = match fork().unwrap() {
+        Fork::Child => std::process::exit(i32::from(!use_timer())),
+        Fork::Parent(child) => Pid::from_raw(child).unwrap(),
+    };
+    let begun = Instant::now();
+    while begun.elapsed() < MAX_WAIT {
+        if let Some((_, status)) = waitpid(Some(child), WaitOptions::NOHANG).unwrap() {
+            return status.exit_status() == Some(0);
+        }
+        watch_for(100 * MICRO);
+    }
+    kill_process(child, Signal::KILL).unwrap();
+    waitpid(Some(child), WaitOptions::empty()).unwrap();
+    false
+}
+
+#[test]
+fn a_child_can_build_a_timer() {
+    assert!(use_timer(), "the first timer of the process");
+    let is_over = AtomicBool::new(false);
+    let used = std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| while !is_over.load(Ordering::Relaxed) && use_timer() {});
+        }
+        let used = (0..CHILDREN).take_while(|_| child_uses_timer()).count();
+        is_over.store(true, Ordering::Relaxed);
+        used
+    });
+    assert_eq!(used, CHILDREN, "the next child hangs or fails");
+}
