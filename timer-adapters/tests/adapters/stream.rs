@@ -58,6 +58,23 @@ fn due_items_let_other_tasks_run() {
 }
 
 #[test]
+fn the_streams_of_a_task_share_its_budget() {
+    const EACH: usize = 100;
+    let timer = Timer::new();
+    let mut streams = [(); 2].map(|()| {
+        let mut queue = DelayQueue::new(&timer);
+        queue.extend((0..EACH).map(|id| (id, Duration::ZERO)));
+        DelayQueueStream::new(queue)
+    });
+    let taken = super::runtime().block_on(std::future::poll_fn(|cx| {
+        let mut take = |stream: &mut DelayQueueStream<_>| stream.poll_next_unpin(cx).is_ready();
+        let taken = streams.iter_mut().map(|stream| (0..EACH).take_while(|_| take(stream)).count());
+        std::task::Poll::Ready(taken.sum::<usize>())
+    }));
+    assert!((EACH..2 * EACH).contains(&taken), "{taken} in one poll");
+}
+
+#[test]
 fn streams_yield_what_their_sources_do() {
     const SECOND: Duration = Duration::from_secs(1);
     let (timer, mut driver) = Timer::builder().build_manual().unwrap();
