@@ -287,6 +287,10 @@ mod tests {
         assert_eq!(pool.lease(256).shards.len(), 128);
         drop(one);
         assert_eq!(pool.lease(256).shards.len(), 256);
+        // A run whose second word is leased leaves its first word free.
+        let (first, _second) = (pool.lease(64), pool.lease(1));
+        drop(first);
+        assert_eq!([128, 64].map(|size| pool.lease(size).id.unwrap().first), [128, 0]);
     }
 
     #[test]
