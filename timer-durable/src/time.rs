@@ -35,22 +35,16 @@ pub(crate) struct LeaseTime(Duration);
 impl LeaseTime {
     /// Returns the time now.
     pub(crate) fn now() -> Self {
-        #[cfg(target_os = "linux")]
-        {
-            let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-            Self(Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0)))
-        }
-        // Elsewhere an instant is the best clock that there is.
-        #[cfg(not(target_os = "linux"))]
-        {
-            static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-            Self(START.get_or_init(Instant::now).elapsed())
-        }
+        let now = read();
+        #[cfg(test)]
+        let now = now + SUSPENDED.get();
+        Self(now)
     }
 
+    /// Emulates a suspension of the machine, for the thread of a test. No [`Instant`] moves.
     #[cfg(test)]
-    pub(crate) const fn at(time: Duration) -> Self {
-        Self(time)
+    pub(crate) fn suspend(duration: Duration) {
+        SUSPENDED.set(SUSPENDED.get() + duration);
     }
 
     /// Returns the time that is `duration` later.
@@ -71,5 +65,37 @@ impl LeaseTime {
     /// suspension in between makes the time earlier.
     pub(crate) fn of(instant: Instant, now: Self) -> Self {
         Self(now.0 + instant.saturating_duration_since(Instant::now()))
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    static SUSPENDED: std::cell::Cell<Duration> = const { std::cell::Cell::new(Duration::ZERO) };
+}
+
+#[cfg(target_os = "linux")]
+fn read() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+/// An instant is the best clock that there is.
+#[cfg(not(target_os = "linux"))]
+fn read() -> Duration {
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
+}
+
+#[cfg(all(test, feature = "postgres"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_ends_earlier_by_a_suspension() {
+        let lease = Duration::from_secs(60);
+        let end = LeaseTime::now().after(lease);
+        assert!(end.instant() > Instant::now() + lease / 2);
+        LeaseTime::suspend(lease);
+        assert!(end.instant() <= Instant::now());
     }
 }

@@ -17,33 +17,32 @@ use timer_executor::panics;
 pub(crate) struct Term {
     end: Arc<Mutex<Option<LeaseTime>>>,
     shutdown: Arc<Shutdown>,
-    clock: fn() -> LeaseTime,
 }
 
 impl Term {
     /// Returns a term that ends at the instant that `end` returns.
     pub(super) fn new(shutdown: Arc<Shutdown>, end: impl FnOnce() -> Option<Instant>) -> Self {
-        let term = Self { end: Arc::default(), shutdown, clock: LeaseTime::now };
+        let term = Self { end: Arc::default(), shutdown };
         term.set_end(end);
         term
     }
 
     /// Sets the end to the instant that `end` returns, or to no end.
     pub(crate) fn set_end(&self, end: impl FnOnce() -> Option<Instant>) {
-        let now = (self.clock)();
+        let now = LeaseTime::now();
         let end = end().map(|end| LeaseTime::of(end, now));
         *self.lock() = end;
     }
 
     /// Ends the term now.
     pub(crate) fn finish(&self) {
-        *self.lock() = Some((self.clock)());
+        *self.lock() = Some(LeaseTime::now());
     }
 
     /// Notes that a handler starts. Returns `false` if the term is over and it may not.
     pub(super) fn start(&self, progress: &Progress) -> bool {
         let end = self.lock();
-        if self.shutdown.is_given_up() || end.is_some_and(|end| end <= (self.clock)()) {
+        if self.shutdown.is_given_up() || end.is_some_and(|end| end <= LeaseTime::now()) {
             return false;
         }
         // Under the lock, so that nothing starts unseen after `finish`.
@@ -129,26 +128,18 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::Cell;
 
-    thread_local! {
-        static NOW: Cell<Duration> = const { Cell::new(Duration::from_secs(1)) };
-    }
-
-    /// The clock goes on while the process, and with it every [`Instant`], stands still.
     #[test]
     fn nothing_starts_after_a_suspension_that_outlasts_the_lease() {
-        let clock = || LeaseTime::at(NOW.get());
-        let term = Term { end: Arc::default(), shutdown: Arc::default(), clock };
         let lease = Duration::from_secs(60);
-        term.set_end(|| Some(Instant::now() + lease));
-        NOW.set(NOW.get() + lease / 2);
+        let term = Term::new(Arc::default(), || Some(Instant::now() + lease));
+        LeaseTime::suspend(lease / 2);
         assert!(term.start(&Progress::default()));
-        NOW.set(NOW.get() + lease / 2);
+        LeaseTime::suspend(lease / 2);
         assert!(!term.start(&Progress::default()));
         // A suspension before the end is known.
         term.set_end(|| {
-            NOW.set(NOW.get() + lease);
+            LeaseTime::suspend(lease);
             Some(Instant::now() + lease / 2)
         });
         assert!(!term.start(&Progress::default()));
