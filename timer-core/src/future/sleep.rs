@@ -32,6 +32,7 @@ use std::time::{Duration, Instant};
 /// assert!(idle.is_elapsed());
 /// # });
 /// ```
+#[doc(alias = "Delay")]
 #[must_use = "futures do nothing unless polled"]
 pub struct Sleep {
     /// The name of the timer's shards. `None` for a timer that has no shards.
