@@ -48,3 +48,13 @@ pub enum ResetAnswer {
     /// No timeout is pending under this key or id.
     Unknown,
 }
+
+/// The answer to a cancel of many timeouts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CancelCounts {
+    /// The timeouts that were cancelled.
+    pub cancelled: u64,
+    /// The timeouts whose attempts are running, which were left alone.
+    pub running: u64,
+}

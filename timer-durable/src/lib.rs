@@ -61,6 +61,7 @@ mod error;
 mod handler;
 mod id;
 mod manual;
+mod many;
 mod memory_store;
 mod message;
 mod new_timeout;
@@ -95,7 +96,7 @@ pub use rusqlite;
 #[doc(no_inline)]
 pub use tokio_postgres;
 
-pub use answer::{CancelAnswer, ResetAnswer, ScheduleAnswer};
+pub use answer::{CancelAnswer, CancelCounts, ResetAnswer, ScheduleAnswer};
 pub use builder::DurableTimerBuilder;
 pub use done::Done;
 pub use due::Due;

@@ -13,7 +13,7 @@ use crate::store::{
     Counts, DeadLetter, Filter, Micros, Pending, PendingRow, Position, Reader, Store, StoreError, StoredPending,
     TimeoutState, Work,
 };
-use crate::transaction::{Insert, Operation, Outcome, Target};
+use crate::transaction::{Insert, Operation, Outcome, Target, are_accepted};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,7 +47,7 @@ pub struct MemoryStore {
     epoch: u32,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Inner {
     now: Micros,
     /// The latest time that the store has told, below which it does not go.
@@ -212,6 +212,23 @@ impl Store for MemoryStore {
         let executed = if fault == Some(Fault::TearAnswer) { batch.len().div_ceil(2) } else { batch.len() };
         let outcomes = inner.execute(&batch[..executed], epoch);
         inner.commits += 1;
+        inner.end_call(fault, outcomes)
+    }
+
+    fn write_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
+        let epoch = self.epoch;
+        let mut inner = self.lock();
+        if epoch != inner.epoch {
+            return Err(StoreError::Fenced);
+        }
+        let fault = inner.begin_call(FaultPoint::Write)?;
+        let before = inner.clone();
+        let outcomes = inner.execute(inserts, epoch);
+        if are_accepted(inserts, &outcomes) {
+            inner.commits += 1;
+        } else {
+            *inner = before;
+        }
         inner.end_call(fault, outcomes)
     }
 

@@ -17,6 +17,8 @@ use timer_executor::panics;
 /// A message to the keeper.
 pub(crate) enum Message {
     Call(Request, Reply),
+    /// Schedules all of these timeouts or none.
+    ScheduleMany(Vec<NewTimeout>, Reply<Vec<ScheduleAnswer>>),
     /// An attempt has ended.
     Ended(AttemptEnd),
     /// An attempt is to be ended in a transaction of the user.

@@ -233,6 +233,19 @@ pub trait Store: Reader + 'static {
     /// was written.
     fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError>;
 
+    /// Executes inserts as [`write`](Self::write) does, or none of them if one has another outcome
+    /// than `Created`, `Exists`, `Moved`, or `Kept` without [`IfPending::Refuse`](crate::IfPending::Refuse). Returns the
+    /// outcomes in both cases. The keeper tells by them whether anything was written.
+    ///
+    /// # Errors
+    ///
+    /// As for [`write`](Self::write), and [`StoreError::Locked`] if another transaction has locked
+    /// a timeout.
+    fn write_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
+        let _ = inserts;
+        Err(StoreError::Unsupported("inserts of all or none"))
+    }
+
     /// Appends the first pending timeouts of this instance's shards in `range` to `out`, in
     /// order and at most `max`. Timeouts that run here are not pending.
     ///

@@ -154,6 +154,10 @@ pub struct TimeoutBuilder<'t> {
 }
 
 impl TimeoutBuilder<'_> {
+    pub(crate) fn into_timeout(self) -> Result<NewTimeout, Error> {
+        self.timeout
+    }
+
     /// Sets a part to a value if this and all before are allowed.
     fn set<V>(mut self, value: Result<V, Error>, set: impl FnOnce(&mut NewTimeout, V)) -> Self {
         match (&mut self.timeout, value) {

@@ -93,6 +93,9 @@ pub(crate) enum Host {
     Manual(Shared),
 }
 
+/// The receiver of the answer to a call.
+pub(crate) type AnswerTo<T> = oneshot::Receiver<Result<T, Error>>;
+
 impl DurableTimer {
     pub(crate) fn new(parts: Parts, host: Host) -> Self {
         Self { inner: Arc::new(Inner { parts, host }) }
@@ -149,13 +152,22 @@ impl DurableTimer {
     }
 
     pub(crate) fn call(&self, request: Request) -> Result<Answer, Error> {
+        self.wait(self.start(|reply| Message::Call(request, reply))?)
+    }
+
+    /// Sends a call, once it has a permit.
+    pub(crate) fn start<T>(&self, call: impl FnOnce(Reply<T>) -> Message) -> Result<AnswerTo<T>, Error> {
         if is_keeper() {
             return Err(Error::OnKeeper);
         }
         let parts = &self.inner.parts;
         let permit = parts.permits.take().or_else(|permit| permit.recv()).map_err(|_| Error::Stopped)?;
-        let answer = send(&parts.keeper, self.driver(), request, permit)?;
-        let yields = if parts.keeper.len() < CROWD { 0 } else { YIELDS };
+        send(&parts.keeper, self.driver(), call, permit)
+    }
+
+    /// Waits for the answer to a call.
+    pub(crate) fn wait<T>(&self, answer: AnswerTo<T>) -> Result<T, Error> {
+        let yields = if self.inner.parts.keeper.len() < CROWD { 0 } else { YIELDS };
         for _ in 0..yields {
             match answer.try_recv() {
                 Err(oneshot::TryRecvError::Empty) => std::thread::yield_now(),
@@ -166,17 +178,26 @@ impl DurableTimer {
     }
 
     pub(crate) fn call_async(&self, request: Request) -> impl Future<Output = Result<Answer, Error>> + Send + use<> {
+        self.start_async(|reply| Message::Call(request, reply))
+    }
+
+    /// Sends a call. Its future returns the answer.
+    pub(crate) fn start_async<T, F>(&self, call: F) -> impl Future<Output = Result<T, Error>> + Send + use<T, F>
+    where
+        T: Send,
+        F: FnOnce(Reply<T>) -> Message + Send,
+    {
         let (keeper, driver) = (self.inner.parts.keeper.clone(), self.driver().cloned());
         let sent = match self.inner.parts.permits.take() {
-            Ok(permit) => Ok(send(&keeper, driver.as_ref(), request, permit)),
-            Err(permit) => Err((permit, request)),
+            Ok(permit) => Ok(send(&keeper, driver.as_ref(), call, permit)),
+            Err(permit) => Err((permit, call)),
         };
         async move {
             let answer = match sent {
                 Ok(answer) => answer,
-                Err((permit, request)) => {
+                Err((permit, call)) => {
                     let permit = permit.await.map_err(|_| Error::Stopped)?;
-                    send(&keeper, driver.as_ref(), request, permit)
+                    send(&keeper, driver.as_ref(), call, permit)
                 }
             };
             answer?.await.unwrap_or(Err(Error::Stopped))
@@ -216,14 +237,14 @@ impl fmt::Debug for DurableTimer {
 }
 
 /// Sends a call to the keeper, and takes its turns if it has no thread.
-fn send(
+fn send<T>(
     keeper: &Sender<Message>,
     driver: Option<&Shared>,
-    request: Request,
+    call: impl FnOnce(Reply<T>) -> Message,
     permit: CallPermit,
-) -> Result<oneshot::Receiver<Result<Answer, Error>>, Error> {
+) -> Result<AnswerTo<T>, Error> {
     let (reply, answer) = Reply::new();
-    keeper.send(Message::Call(request, reply.holding(permit))).map_err(|_| Error::Stopped)?;
+    keeper.send(call(reply.holding(permit))).map_err(|_| Error::Stopped)?;
     driver.into_iter().for_each(Shared::settle);
     Ok(answer)
 }

@@ -273,6 +273,16 @@ pub enum Outcome {
     Locked,
 }
 
+/// Returns `true` if all inserts were accepted, so that [`Store::write_all`] keeps them.
+///
+/// [`Store::write_all`]: crate::store::Store::write_all
+pub(crate) fn are_accepted(inserts: &[Operation], outcomes: &[Outcome]) -> bool {
+    inserts.iter().zip(outcomes).all(|pair| match pair {
+        (Operation::Insert(insert), Outcome::Kept(_)) => insert.if_pending != IfPending::Refuse,
+        (_, outcome) => matches!(outcome, Outcome::Created { .. } | Outcome::Exists | Outcome::Moved(..)),
+    })
+}
+
 /// A timeout whose attempt has begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

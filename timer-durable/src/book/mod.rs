@@ -11,7 +11,7 @@
 //! 9. [PostgreSQL](postgres), choosing a store and sharing it
 //! 10. [Operating](operating) the store in PostgreSQL
 //! 11. [Moving](moving) from Redisson, Sidekiq, Quartz, apalis, pg-boss, Celery or underway
-//! 12. [Reading](reading) timeouts back
+//! 12. [Reading](reading) timeouts back, and acting on many
 //! 13. [The protocol](protocol), and the model that checks it
 
 #[doc = include_str!("promises.md")]

@@ -19,6 +19,7 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
         ("payload, key and limits come back when a timeout begins", contents),
         ("all operations of a batch are executed, in any order", batches),
         ("an empty batch is executed", empty_batches),
+        ("many inserts are all executed or none", all_or_none),
         ("a NUL character harms nothing else", nul_characters),
         ("a backup is a file", backups),
     ]
@@ -257,6 +258,23 @@ fn batches<S: Store>(bench: &mut Bench<S>) {
     assert_eq!(outcomes[1], Outcome::Created { replaced: None });
     assert_eq!(outcomes[2..], [2, 0, 1, 4, 3].map(|n| Outcome::Changed(ids[n])));
     assert_eq!(bench.pending().len(), 3);
+}
+
+fn all_or_none<S: Store>(bench: &mut Bench<S>) {
+    let due = bench.future();
+    let holder = keyed(due, IfPending::Keep);
+    let plain = || Insert::new(TimeoutId::new(), due, "topic");
+    let refused = [plain(), keyed(due, IfPending::Refuse)].map(Operation::Insert);
+    bench.insert_as(holder.clone());
+    assert_eq!(ok(bench.store.write_all(&refused), bench.name)[1], Outcome::Kept(holder.id), "{}", bench.name);
+    assert_eq!(bench.pending(), [Position { due, id: holder.id }], "{}: none", bench.name);
+    let [first, second] = [plain(), keyed(due + 1, IfPending::Later)];
+    let accepted = [first, second].map(Operation::Insert);
+    let outcomes = ok(bench.store.write_all(&accepted), bench.name);
+    assert_eq!(outcomes, [Outcome::Created { replaced: None }, Outcome::Moved(holder.id, due + 1)], "{}", bench.name);
+    assert_eq!(bench.pending().len(), 2, "{}: all", bench.name);
+    let again = ok(bench.store.write_all(&accepted[..1]), bench.name);
+    assert_eq!(again, [Outcome::Exists], "{}: a repeated call", bench.name);
 }
 
 fn empty_batches<S: Store>(bench: &mut Bench<S>) {

@@ -48,20 +48,24 @@ impl Place {
         }
     }
 
-    /// Returns the places of a message, which are at most two.
-    fn of(message: &Message) -> [Option<Self>; 2] {
-        match message {
+    /// Returns the places of a message.
+    fn of(message: &Message) -> impl Iterator<Item = Self> {
+        let places = match message {
             Message::Ended(ended) => [Some(Self::Id(ended.id)), None],
             Message::Call(request, _) => match request {
-                // No other message can be about an id that is made here.
-                Request::Insert(new) => {
-                    [new.id.map(Self::Id), new.key.as_deref().map(|key| Self::key((&new.topic, key)))]
-                }
+                Request::Insert(new) => Self::of_new(new),
                 Request::Reset(target, _) | Request::Cancel(target) => [Some(Self::target(target)), None],
                 Request::Requeue(id) | Request::Purge(id) => [Some(Self::Id(*id)), None],
             },
             _ => [None, None],
-        }
+        };
+        let many = if let Message::ScheduleMany(many, _) = message { &many[..] } else { &[] };
+        places.into_iter().chain(many.iter().flat_map(Self::of_new)).flatten()
+    }
+
+    fn of_new(new: &NewTimeout) -> [Option<Self>; 2] {
+        // No other message can be about an id that is made here.
+        [new.id.map(Self::Id), new.key.as_deref().map(|key| Self::key((&new.topic, key)))]
     }
 }
 
@@ -89,7 +93,7 @@ impl Held {
         if self.is_empty() {
             return None;
         }
-        Place::of(message).into_iter().flatten().find(|place| self.queues.contains_key(place))
+        Place::of(message).find(|place| self.queues.contains_key(place))
     }
 
     pub(super) fn push(&mut self, place: Place, message: Message) {
@@ -171,7 +175,7 @@ impl Collection {
     /// Returns the place at which the message has to wait, if it is about a timeout that occurs in
     /// the batch already.
     pub(super) fn conflict(&self, message: &Message) -> Option<Place> {
-        Place::of(message).into_iter().flatten().find(|place| self.places.contains(place))
+        Place::of(message).find(|place| self.places.contains(place))
     }
 
     /// Adds an operation.
@@ -249,9 +253,9 @@ pub(super) fn insert(new: NewTimeout, now: Micros, instance: u32) -> Insert {
     }
 }
 
-/// Answers the caller after the commit.
-pub(super) fn answer(operation: &Operation, outcome: Outcome, reply: Reply) {
-    let answer = match (outcome, operation) {
+/// Returns the answer to a call after the commit.
+pub(super) fn answer(operation: &Operation, outcome: Outcome) -> Result<Answer, Error> {
+    match (outcome, operation) {
         (Outcome::Created { .. } | Outcome::Exists, Operation::Insert(insert)) => {
             Ok(Answer::Scheduled(ScheduleAnswer::Created(insert.id)))
         }
@@ -265,6 +269,5 @@ pub(super) fn answer(operation: &Operation, outcome: Outcome, reply: Reply) {
         (Outcome::Changed(_), _) => Ok(Answer::Changed),
         (Outcome::Running, _) => Ok(Answer::Running),
         _ => Ok(Answer::Unknown),
-    };
-    reply.send(answer);
+    }
 }

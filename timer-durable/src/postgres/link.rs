@@ -168,6 +168,11 @@ impl Link {
         ))
     }
 
+    /// Limits the time that the rest of a transaction waits for locks.
+    pub(super) fn limit_locks_here(&mut self) -> Result<(), QueryError> {
+        self.connection.batch_execute(&format!("set local lock_timeout = {}", LOCK_TIMEOUT.as_millis()))
+    }
+
     /// Gives the rest of a transaction the path of the role, for the statements of the user.
     pub(super) fn restore_path(&mut self) -> Result<(), QueryError> {
         self.connection.batch_execute("set local search_path to default")

@@ -83,19 +83,22 @@ impl Writer<'_> {
         if rows.is_empty() && !missed.is_empty() {
             return Err(StoreError::Fenced);
         }
-        missed.iter().for_each(|(n, _)| draft.outcomes[*n] = Some(Outcome::Exists));
-        for row in rows.iter().filter(|row| row.get::<_, i64>(0) > 0) {
-            let (n, _) = missed[usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0)];
-            let other = row.get::<_, Option<Uuid>>(2).map(|id| TimeoutId::from_u128(id.as_u128()));
-            draft.outcomes[n] = Some(match (row.get::<_, &str>(1), other) {
-                ("created", replaced) => Outcome::Created { replaced },
-                ("kept", Some(holder)) => Outcome::Kept(holder),
-                ("moved", Some(holder)) => Outcome::Moved(holder, row.get(3)),
-                ("too_old", _) => Outcome::TooOld,
-                _ => Outcome::Exists,
-            });
-        }
+        outcomes(missed.len(), &rows).zip(missed).for_each(|(outcome, (n, _))| draft.outcomes[*n] = Some(outcome));
         Ok(())
+    }
+
+    /// Executes inserts in an open transaction, which has to be rolled back after an error.
+    pub(super) fn put_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
+        let inserts = inserts.iter().enumerate().filter_map(|(n, operation)| match operation {
+            Operation::Insert(insert) => Some((n, insert)),
+            _ => None,
+        });
+        let inserts: Vec<(usize, &Insert)> = inserts.collect();
+        match self.send_put(&inserts) {
+            Err(error) if error.is_locked() => Err(StoreError::Locked),
+            Ok(rows) if rows.is_empty() && !inserts.is_empty() => Err(StoreError::Fenced),
+            rows => Ok(outcomes(inserts.len(), &rows?).collect()),
+        }
     }
 
     fn send_put(&mut self, missed: &[(usize, &Insert)]) -> Result<Vec<Row>, QueryError> {
@@ -113,6 +116,23 @@ impl Writer<'_> {
         parameters.extend::<[&(dyn ToSql + Sync); 2]>([&policies, &shards]);
         self.link.put(&parameters)
     }
+}
+
+/// Returns the outcomes of `count` inserts. One without a row was executed before.
+fn outcomes(count: usize, rows: &[Row]) -> impl Iterator<Item = Outcome> {
+    let mut outcomes = vec![Outcome::Exists; count];
+    for row in rows.iter().filter(|row| row.get::<_, i64>(0) > 0) {
+        let n = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0);
+        let other = row.get::<_, Option<Uuid>>(2).map(|id| TimeoutId::from_u128(id.as_u128()));
+        outcomes[n] = match (row.get::<_, &str>(1), other) {
+            ("created", replaced) => Outcome::Created { replaced },
+            ("kept", Some(holder)) => Outcome::Kept(holder),
+            ("moved", Some(holder)) => Outcome::Moved(holder, row.get(3)),
+            ("too_old", _) => Outcome::TooOld,
+            _ => Outcome::Exists,
+        };
+    }
+    outcomes.into_iter()
 }
 
 fn name(if_pending: IfPending) -> &'static str {

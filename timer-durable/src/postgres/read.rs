@@ -6,7 +6,7 @@
 use super::connection::{Access, PostgresConnection};
 use super::parts::uuid;
 use super::query_error::QueryError;
-use super::{link, write};
+use super::{PostgresStore, SHARDS, link, write};
 use crate::TimeoutId;
 use crate::store::{
     Counts, DeadLetter, Filter, Pending, PendingRow, Position, Reader, StoreError, StoredPending, TimeoutState,
@@ -88,6 +88,24 @@ pub(super) fn get(connection: &mut PostgresConnection, target: &Target) -> Resul
     Ok(rows.first().map(|row| pending(row, (row.get(8), row.get(9)))))
 }
 
+/// Returns the conditions of a filter, except for those of its order.
+fn tail(filter: &Filter) -> Tail {
+    let mut tail = Tail::new();
+    tail.and("t.due < ?", Type::INT8, filter.due.end);
+    if let Some(topic) = &filter.topic {
+        tail.and("t.topic = ?", Type::TEXT, topic.clone());
+    }
+    const RETRIES: &str = "t.planned is not null and t.attempt > t.forgiven";
+    tail.sql += &match filter.state {
+        // An attempt begins when it is due, so the rest of the list need not be read.
+        Some(TimeoutState::Running) => " and {RUNS} and t.due <= (select timer.now())".to_owned(),
+        Some(TimeoutState::Retrying) => format!(" and {RETRIES} and ({{RUNS}}) is not true"),
+        Some(TimeoutState::Pending) => format!(" and not ({RETRIES}) and ({{RUNS}}) is not true"),
+        None => String::new(),
+    };
+    tail
+}
+
 pub(super) fn list(
     connection: &mut PostgresConnection,
     filter: &Filter,
@@ -98,47 +116,62 @@ pub(super) fn list(
     if has_nul(&filter.topic) || has_nul(&filter.key_prefix) {
         return Ok(Vec::new());
     }
-    let mut tail = Tail::new();
-    tail.and("t.due < ?", Type::INT8, filter.due.end);
-    if let Some(topic) = &filter.topic {
-        tail.and("t.topic = ?", Type::TEXT, topic.clone());
+    let Some((first, end)) = filter.keys() else { return list_by_due(connection, filter, after, limit) };
+    let mut tail = tail(filter);
+    tail.and("t.key is not null and t.key >= ?", Type::TEXT, first.to_owned());
+    tail.and("t.due >= ?", Type::INT8, filter.due.start);
+    if let Some(end) = end {
+        tail.and("t.key < ?", Type::TEXT, end);
     }
-    let runs = "({RUNS}) is true";
-    match filter.state {
-        // An attempt begins when it is due, so the rest of the list need not be read.
-        Some(TimeoutState::Running) => tail.sql += &format!(" and {runs} and t.due <= (select timer.now())"),
-        Some(TimeoutState::Retrying) => {
-            tail.sql += &format!(" and t.planned is not null and t.attempt > t.forgiven and not ({runs})")
-        }
-        Some(TimeoutState::Pending) => {
-            tail.sql += &format!(" and (t.planned is null or t.attempt <= t.forgiven) and not ({runs})")
-        }
-        None => {}
+    if let Some(after) = after.and_then(|row| row.key.clone()) {
+        tail.and("t.key > ?", Type::TEXT, after);
     }
-    let sql = if let Some((first, end)) = filter.keys() {
-        tail.and("t.key is not null and t.key >= ?", Type::TEXT, first.to_owned());
-        tail.and("t.due >= ?", Type::INT8, filter.due.start);
-        if let Some(end) = end {
-            tail.and("t.key < ?", Type::TEXT, end);
-        }
-        if let Some(after) = after.and_then(|row| row.key.clone()) {
-            tail.and("t.key > ?", Type::TEXT, after);
-        }
-        "select {COLUMNS} from timer.timeout t where {TAIL} order by t.key limit {LIMIT}"
-    } else {
-        let from = after.map_or(Position::at(filter.due.start), |row| row.position().next());
+    let limit = tail.bind(Type::INT8, i64::try_from(limit).unwrap_or(i64::MAX));
+    let sql = "select {COLUMNS} from timer.timeout t where {TAIL} order by t.key limit ";
+    Ok(tail.run(connection, &format!("{sql}{limit}"))?.iter().map(|row| pending(row, ())).collect())
+}
+
+/// Reads a page in rounds, as [`load_page`](PostgresStore::load_page) does.
+fn list_by_due(
+    connection: &mut PostgresConnection,
+    filter: &Filter,
+    after: Option<&PendingRow>,
+    limit: usize,
+) -> Result<Vec<PendingRow>, QueryError> {
+    let sql = "
+select {COLUMNS}, t.shard from (
+    select r.due, r.id from generate_series(0, 63) s(shard), lateral (
+        select t.due, t.id from timer.timeout t where t.shard = s.shard::smallint and {TAIL}
+        order by t.due, t.id limit {PART}
+    ) r order by r.due, r.id limit {LIMIT}
+) page, lateral (select * from timer.timeout t where t.id = page.id offset 0) t order by page.due, page.id";
+    let part = (2 * limit / SHARDS).max(16);
+    let mut from = after.map_or(Position::at(filter.due.start), |row| row.position().next());
+    let mut page: Vec<PendingRow> = Vec::new();
+    loop {
+        let mut tail = tail(filter);
         let (due, id) = (tail.bind(Type::INT8, from.due), tail.bind(Type::UUID, uuid(from.id)));
         tail.sql += &format!(" and (t.due, t.id) >= ({due}, {id})");
-        "select {COLUMNS} from (
-            select r.due, r.id from generate_series(0, 63) s(shard), lateral (
-                select t.due, t.id from timer.timeout t where t.shard = s.shard::smallint and {TAIL}
-                order by t.due, t.id limit {LIMIT}
-            ) r order by r.due, r.id limit {LIMIT}
-        ) page, lateral (select * from timer.timeout t where t.id = page.id offset 0) t order by page.due, page.id"
-    };
-    let limit = tail.bind(Type::INT8, i64::try_from(limit).unwrap_or(i64::MAX));
-    let rows = tail.run(connection, &sql.replace("{LIMIT}", &limit))?;
-    Ok(rows.iter().map(|row| pending(row, ())).collect())
+        let mut number = |number: usize| tail.bind(Type::INT8, i64::try_from(number).unwrap_or(i64::MAX));
+        let (part_name, left) = (number(part), number(limit - page.len()));
+        let rows = tail.run(connection, &sql.replace("{PART}", &part_name).replace("{LIMIT}", &left))?;
+        let mut counts = [0_usize; SHARDS];
+        let mut is_whole = true;
+        for row in &rows {
+            let count = &mut counts[row.get::<_, i16>(8).unsigned_abs() as usize];
+            *count += 1;
+            page.push(pending(row, ()));
+            // The shard may have more rows before those that follow.
+            if *count == part {
+                is_whole = false;
+                break;
+            }
+        }
+        match page.last() {
+            Some(last) if !is_whole && page.len() < limit => from = last.position().next(),
+            _ => return Ok(page),
+        }
+    }
 }
 
 pub(super) fn dead_letters(
@@ -225,4 +258,4 @@ macro_rules! reader {
     )*};
 }
 
-reader!(PostgresReader, super::PostgresStore);
+reader!(PostgresReader, PostgresStore);

@@ -6,7 +6,7 @@ use super::{PostgresStore, connect, lost};
 use crate::TimeoutId;
 use crate::store::{Connect, Membership, Micros, Position, Reader, Store, StoreError, Upkeep, Work};
 use crate::time::LeaseTime;
-use crate::transaction::{Operation, Outcome};
+use crate::transaction::{Operation, Outcome, are_accepted};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,6 +35,24 @@ impl Store for PostgresStore {
     fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         let result = self.execute(batch);
         self.check(result)
+    }
+
+    fn write_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
+        let mut refused = None;
+        let result = self.transact(|store| {
+            store.link()?.limit_locks_here()?;
+            let outcomes = store.writer()?.put_all(inserts)?;
+            if are_accepted(inserts, &outcomes) {
+                return Ok(outcomes);
+            }
+            refused = Some(outcomes);
+            // The error rolls the transaction back.
+            Err(StoreError::Locked)
+        });
+        match (result, refused) {
+            (Err(StoreError::Locked), Some(outcomes)) => Ok(outcomes),
+            (result, _) => self.check(result),
+        }
     }
 
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
@@ -141,20 +159,21 @@ impl PostgresStore {
         work(&mut link.connection).map_err(|error| StoreError::Failed(error.to_string()))
     }
 
-    fn execute(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
-        let (sent, now) = (Instant::now(), self.clock.now());
-        let instance = self.instance;
-        let link = self.link.as_mut().ok_or_else(lost)?;
-        let mut writer = Writer {
-            link,
-            instance,
+    fn writer(&mut self) -> Result<Writer<'_>, StoreError> {
+        Ok(Writer {
+            now: self.clock.now(),
+            link: self.link.as_mut().ok_or_else(lost)?,
+            instance: self.instance,
             epochs: &self.epochs,
             shards: &self.shards,
             turn: &mut self.turn,
             locked: &mut self.locked,
-            now,
-        };
-        let (outcomes, server) = writer.write(batch)?;
+        })
+    }
+
+    fn execute(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
+        let sent = Instant::now();
+        let (outcomes, server) = self.writer()?.write(batch)?;
         self.clock.take(sent, server);
         if self.clock.ahead(server) > AHEAD + Micros::try_from(sent.elapsed().as_micros()).unwrap_or(0) {
             self.hold(&outcomes, server);

@@ -30,7 +30,7 @@ pub use reader::SqliteReader;
 
 use crate::TimeoutId;
 use crate::store::{Connect, Micros, Position, Reader, Store, StoreError, Upkeep, Work};
-use crate::transaction::{Operation, Outcome};
+use crate::transaction::{Operation, Outcome, are_accepted};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, ErrorCode};
 use slots::{Loaded, Page};
@@ -263,6 +263,21 @@ impl Store for SqliteStore {
         self.tally.add(batch, &outcomes);
         if buried > 0 {
             self.tally = Tally::start(&self.connection).map_err(failed)?;
+        }
+        Ok(outcomes)
+    }
+
+    fn write_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
+        let mut outcomes = Vec::new();
+        let result = self.transact(|connection, epoch, now| {
+            outcomes = rows::execute(connection, inserts, epoch, now).map_err(failed)?;
+            // The error rolls the transaction back.
+            if are_accepted(inserts, &outcomes) { Ok(()) } else { Err(StoreError::Locked) }
+        });
+        match result {
+            Ok(()) => self.tally.add(inserts, &outcomes),
+            Err(StoreError::Locked) => {}
+            Err(error) => return Err(error),
         }
         Ok(outcomes)
     }

@@ -41,6 +41,7 @@ impl<S: Store + ?Sized> Store for Box<S> {
         connect_reader() -> Option<Connect>;
         &mut:
         write(batch: &[Operation]) -> Result<Vec<Outcome>, StoreError>;
+        write_all(inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError>;
         load(range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError>;
         rejoin() -> Result<(), StoreError>;
         set_waker(wake: Arc<dyn Fn() + Send + Sync>) -> ();

@@ -7,6 +7,7 @@ include!("../../../timer-core/tests/auto_traits/macros.rs");
 
 auto_traits! {
     timer_durable::CancelAnswer: 1 1 1 1,
+    timer_durable::CancelCounts: 1 1 1 1,
     timer_durable::CompleteError: 1 1 1 1,
     timer_durable::Counts: 1 1 1 1,
     timer_durable::DeadLetter: 1 1 1 1,

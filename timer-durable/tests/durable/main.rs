@@ -20,6 +20,7 @@ mod full_disk;
 mod handlers;
 mod keeper;
 mod lateness;
+mod many;
 #[cfg(feature = "sqlite")]
 mod names;
 mod overdue;

@@ -41,7 +41,8 @@ impl<S: Store> Keeper<S> {
                 self.inbox.try_recv().ok()
             });
             let Some(message) = next else { break };
-            let may_take_long = matches!(message, Message::UseStore(_) | Message::Complete { .. });
+            let may_take_long =
+                matches!(message, Message::UseStore(_) | Message::ScheduleMany(..) | Message::Complete { .. });
             match self.conflict(&collection, &message).or_else(|| self.held.place_of(&message)) {
                 Some(place) => self.held.push(place, message),
                 None => self.take(&mut collection, message, now),
@@ -73,6 +74,10 @@ impl<S: Store> Keeper<S> {
             Message::Call(_, reply) if self.must_rejoin => reply.send(Err(Error::Store(self.outage()))),
             Message::Call(Request::Insert(new), reply) if self.is_follow_up(&new) => self.follow_up(new, reply, now),
             Message::Call(request, reply) => collection.add(request, reply, now, self.store.instance()),
+            Message::ScheduleMany(_, reply) if reply.is_abandoned() => {}
+            Message::ScheduleMany(_, reply) if self.shutdown.is_requested() => reply.send(Err(Error::Stopped)),
+            Message::ScheduleMany(_, reply) if self.must_rejoin => reply.send(Err(Error::Store(self.outage()))),
+            Message::ScheduleMany(many, reply) => self.schedule_many(many, reply, now),
             Message::Ended(ended) => self.add_end(collection, ended, now),
             Message::Complete { id, attempt, work, reply } => {
                 reply.send(self.complete(id, attempt, work, now));
@@ -168,7 +173,7 @@ impl<S: Store> Keeper<S> {
             }
         }
         // Callers come first, because the executor may take its time.
-        answers.into_iter().for_each(|(operation, outcome, reply)| answer(&operation, outcome, reply));
+        answers.into_iter().for_each(|(operation, outcome, reply)| reply.send(answer(&operation, outcome)));
         self.hand_over(tasks);
         if !locked.is_empty() {
             self.wait_for_locks(locked);
@@ -182,7 +187,7 @@ impl<S: Store> Keeper<S> {
 
     /// Applies the outcome of a call to the memory. Returns the new position of a timeout that the
     /// call has moved.
-    fn apply_call(&mut self, operation: &Operation, outcome: &Outcome, now: Micros) -> Option<Position> {
+    pub(super) fn apply_call(&mut self, operation: &Operation, outcome: &Outcome, now: Micros) -> Option<Position> {
         let mut moved = None;
         match (operation, outcome) {
             (Operation::Insert(insert), Outcome::Created { replaced }) => {

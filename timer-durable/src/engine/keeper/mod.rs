@@ -33,6 +33,7 @@ mod commit;
 mod end;
 mod hand_over;
 mod limits;
+mod many;
 mod memory;
 mod stop;
 
