@@ -5,14 +5,14 @@
 //! histogram it records the lags since the last call, each rounded up to a step of a fine ladder.
 
 use crate::buckets::counts;
-use crate::series::{LABEL, SERIES, Series, Value};
+use crate::series::{CAUSE, LABEL, SERIES, Series, Value};
 use crate::snapshot::TimerSnapshot;
 use crate::timer_metrics::TimerMetrics;
 use metrics::{Key, Label, Level, Metadata, Recorder, Unit};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::time::Duration;
-use timer_core::LagSnapshot;
+use timer_core::{LagSnapshot, LateCause};
 
 static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
@@ -25,6 +25,9 @@ const MAX_RECORDS: u64 = 10_000;
 /// Counters are absolute values. The facade cannot remove a series, so when a timer is gone, its
 /// gauges are set to zero once and its counters keep their values. Another timer under the same
 /// label continues them. A bound or a longest delay of zero means that the timer has none.
+///
+/// The lateness by causes is a gauge, because the counters of the facade are integers. It keeps its
+/// value when the timer is gone.
 ///
 /// Lags are histograms in seconds. Each call records the lags since the last call, each rounded up
 /// by at most 28 %, or to 1 us if it is shorter. Bounds such as 10, 25, 50 and 100 us are steps of
@@ -138,7 +141,7 @@ impl Published {
     fn new(number: u64) -> Self {
         let figures = SERIES.iter().map(|series| match series.value {
             Value::Counter(_) => Figure::Counter { earlier: 0, current: 0 },
-            Value::Gauge(_) | Value::Seconds(_) => Figure::Gauge { set: false },
+            Value::Gauge(_) | Value::Seconds(_) | Value::Causes(_) => Figure::Gauge { set: false },
             Value::Lag(_) => Figure::Lag(Vec::new()),
         });
         Self { number, gone: false, figures: figures.collect() }
@@ -161,6 +164,14 @@ impl Published {
                 (Value::Seconds(get), Figure::Gauge { set }) => {
                     let value = get(timer).map(|value| value.as_secs_f64());
                     gauge(recorder, &key(series, &timer.label), value, set)
+                }
+                (Value::Causes(get), Figure::Gauge { .. }) => {
+                    for cause in LateCause::ALL {
+                        let labels = [(LABEL, timer.label.clone()), (CAUSE, cause.as_str().to_owned())];
+                        let key =
+                            Key::from_parts(series.name, labels.map(|(name, value)| Label::new(name, value)).to_vec());
+                        recorder.register_gauge(&key, &METADATA).set(get(timer).part(cause).as_secs_f64());
+                    }
                 }
                 (Value::Lag(get), Figure::Lag(before)) => {
                     record(recorder, &key(series, &timer.label), get(timer), before)
@@ -240,7 +251,7 @@ fn describe(recorder: &dyn Recorder, series: &Series) {
     match series.value {
         Value::Counter(_) => recorder.describe_counter(name, Some(Unit::Count), help),
         Value::Gauge(_) => recorder.describe_gauge(name, Some(Unit::Count), help),
-        Value::Seconds(_) => recorder.describe_gauge(name, Some(Unit::Seconds), help),
+        Value::Seconds(_) | Value::Causes(_) => recorder.describe_gauge(name, Some(Unit::Seconds), help),
         Value::Lag(_) => recorder.describe_histogram(name, Some(Unit::Seconds), help),
     }
 }

@@ -52,6 +52,7 @@
 //! | `timer_longest_task_seconds` | gauge | longest time of the worker for a batch of up to 64 tasks and wakers, within the last one to two minutes |
 //! | `timer_max_pending_timeouts` | gauge | the bound, for timers that have one |
 //! | `timer_longest_delay_seconds` | gauge | see [`Watch::longest_delay`] |
+//! | `timer_lateness_seconds_total` | counter | time by which runs were late, by the label `cause` (see [`LateCause`]) |
 //! | `timer_tick_lag_seconds` | histogram | time from a tick to the turn that handled it |
 //! | `timer_timeout_lag_seconds` | histogram | time from a deadline to the hand-over of its task |
 //! | `timer_start_lag_seconds` | histogram | time from a deadline to the start of its task |
@@ -59,6 +60,10 @@
 //! The timeout lag and the start lag are equal where tasks run on the worker. With an executor that
 //! has its own threads, the difference is the wait in the executor's queue. If it grows,
 //! `timer_tasks_queued` grows as well, and the executor needs more threads or less work.
+//!
+//! The lateness of all runs has one part for each cause, and the parts add up to the sum of the
+//! start lag. Its rate is the number of runs that are late at a time for that cause. The live page
+//! lists the worst ten tasks of the last minute, with the split of their worst runs.
 //!
 //! A task that is moved while it is queued may count twice in `timer_runs_total`. Tasks that the
 //! executor refused ran on the worker, unless the timer was stopped.
@@ -93,6 +98,7 @@
 //! Pushing to a gateway and a global registry are left to the application.
 //!
 //! [`Timer::stats`]: timer_core::Timer::stats
+//! [`LateCause`]: timer_core::LateCause
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -5,7 +5,7 @@
 //! collector passes the name without them.
 
 use crate::buckets::{LAG_BUCKETS, counts};
-use crate::series::{LABEL, SERIES, Series, Value};
+use crate::series::{CAUSE, LABEL, SERIES, Series, Value};
 use crate::snapshot::TimerSnapshot;
 use crate::timer_metrics::TimerMetrics;
 use prometheus_client::collector::Collector;
@@ -14,7 +14,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 use std::time::Duration;
-use timer_core::LagSnapshot;
+use timer_core::{LagSnapshot, LateCause};
 
 impl TimerMetrics {
     /// Adds this set to a registry. Timers that are watched later are exported as well.
@@ -106,6 +106,18 @@ fn encode(series: &Series, timers: &[TimerSnapshot], encoder: &mut DescriptorEnc
             family(encoder, in_seconds(series), unit, MetricType::Gauge, samples, |mut metric, value: Duration| {
                 metric.encode_gauge(&value.as_secs_f64())
             })
+        }
+        Value::Causes(_) if timers.is_empty() => Ok(()),
+        Value::Causes(get) => {
+            let stem = series.name.strip_suffix("_seconds_total").unwrap_or(series.name);
+            let unit = Some(&Unit::Seconds);
+            let mut metric = encoder.encode_descriptor(stem, series.help, unit, MetricType::Counter)?;
+            for (timer, cause) in timers.iter().flat_map(|timer| LateCause::ALL.map(|cause| (timer, cause))) {
+                let labels = [(LABEL, timer.label.as_str()), (CAUSE, cause.as_str())];
+                let seconds = get(timer).part(cause).as_secs_f64();
+                metric.encode_family(&labels)?.encode_counter::<NoLabelSet, f64, f64>(&seconds, None)?;
+            }
+            Ok(())
         }
         Value::Lag(get) => {
             let samples = timers.iter().map(|timer| (timer, get(timer)));

@@ -2,10 +2,13 @@
 
 use crate::snapshot::TimerSnapshot;
 use std::time::Duration;
-use timer_core::LagSnapshot;
+use timer_core::{LagSnapshot, Lateness};
 
 /// The name of the label that every series has.
 pub(crate) const LABEL: &str = "timer";
+
+/// The name of the label of series that have one number for each cause.
+pub(crate) const CAUSE: &str = "cause";
 
 /// The type of a series and the function that reads it from a snapshot.
 pub(crate) enum Value {
@@ -15,6 +18,8 @@ pub(crate) enum Value {
     Gauge(fn(&TimerSnapshot) -> Option<u64>),
     /// A gauge in seconds. The name ends in `_seconds`.
     Seconds(fn(&TimerSnapshot) -> Option<Duration>),
+    /// Seconds that only rise, one number for each cause. The name ends in `_seconds_total`.
+    Causes(fn(&TimerSnapshot) -> &Lateness),
     /// A histogram. The name ends in `_seconds`.
     Lag(fn(&TimerSnapshot) -> &LagSnapshot),
 }
@@ -113,6 +118,11 @@ pub(crate) const SERIES: &[Series] = &[
         "timer_longest_delay_seconds",
         Value::Seconds(|timer| timer.longest_delay),
         "Longest delay in use, where the application stated it.",
+    ),
+    series(
+        "timer_lateness_seconds_total",
+        Value::Causes(|timer| &timer.stats.lateness),
+        "Time by which all runs were late, from their deadlines to their starts, by cause.",
     ),
     series(
         "timer_tick_lag_seconds",

@@ -46,9 +46,11 @@ impl Watched<Exported> {
     /// Returns `None` if the timer is gone.
     fn snapshot(self) -> Option<TimerSnapshot> {
         let Self { number, label, timer: Exported { timer, max_pending, longest_delay } } = self;
-        let stats = timer.upgrade()?.stats();
+        let timer = timer.upgrade()?;
+        let (stats, worst) = (timer.stats(), timer.worst());
+        drop(timer);
         let max_pending = max_pending.or(stats.max_pending.map(|max| max as u64));
-        Some(TimerSnapshot { label, stats, max_pending, longest_delay, number })
+        Some(TimerSnapshot { label, stats, worst, max_pending, longest_delay, number })
     }
 }
 

@@ -100,7 +100,8 @@ impl Group {
         context.counters.lateness.add(&each, count, late.saturating_sub(waited * count));
         slow.waited(due, count, context);
         if waited >= MIN_LATENESS {
-            let (lateness, behind) = split(deadlines[0], self.tick, timeline, context);
+            let earliest = deadlines.iter().fold(end, |earliest, deadline| earliest.min(*deadline));
+            let (lateness, behind) = split(earliest, self.tick, timeline, context);
             let at = clock::instant(timeline.end());
             let run = LateRun { task: self.kind.name(), behind, lateness, at };
             context.counters.worst.offer(run, timeline.end());

@@ -4,7 +4,7 @@ use crate::support::recorder::Keeper;
 use crate::support::{IN_TIME, LATE, MILLI, counts, known};
 use metrics::Unit;
 use std::time::Duration;
-use timer_core::Timer;
+use timer_core::{LateCause, Timer};
 use timer_metrics::{Publisher, TimerMetrics, Watch};
 
 const LAG: &str = "timer_timeout_lag_seconds{timer=timer}";
@@ -28,6 +28,9 @@ fn counters_and_gauges_are_exact() {
     }
     assert_eq!(keeper.value("timer_max_pending_timeouts{timer=timer}"), Some(9.0));
     assert_eq!(keeper.value("timer_longest_delay_seconds{timer=timer}"), Some(1.5));
+    let system = timer.stats().lateness.part(LateCause::System).as_secs_f64();
+    assert!(system > 20.0);
+    assert_eq!(keeper.value("timer_lateness_seconds_total{timer=timer,cause=system}"), Some(system));
 }
 
 #[test]
@@ -149,11 +152,11 @@ fn each_series_is_described_once_with_its_unit() {
     publish(&mut publisher, &keeper);
     publish(&mut publisher, &keeper);
     let described = std::mem::take(&mut keeper.0.lock().unwrap().described);
-    assert_eq!(described.len(), 20);
+    assert_eq!(described.len(), 21);
     for (name, kind, unit) in &described {
-        let seconds = name.ends_with("_seconds");
+        let seconds = name.contains("_seconds");
         assert_eq!(*unit, Some(if seconds { Unit::Seconds } else { Unit::Count }), "{name}");
-        assert_eq!(*kind == "counter", name.ends_with("_total"), "{name}");
+        assert_eq!(*kind == "counter", name.ends_with("_total") && !seconds, "{name}");
         assert_eq!(*kind == "histogram", name.contains("_lag_"), "{name}");
     }
 }

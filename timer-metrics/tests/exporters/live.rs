@@ -79,6 +79,9 @@ fn figures_of_a_timer_are_exact() {
     ] {
         assert_eq!(timers[0][name], value, "{name}");
     }
+    let worst = timers[0]["worst"].as_array().unwrap();
+    assert!(worst.len() == 1 && worst[0]["task"].as_str().unwrap().contains("support::known"), "{worst:?}");
+    assert_eq!((&worst[0]["behind"], &worst[0]["lateness_seconds"]["system"]), (&json!(null), &json!(20.0)));
     for name in ["timeout_lag", "start_lag"] {
         let lag = &timers[0][name];
         assert_eq!((&lag["count"], &lag["max_seconds"]), (&json!(IN_TIME as usize + LATE.len()), &json!(20.0)));

@@ -63,6 +63,7 @@ fn names_types_and_units_are_stable() {
         "gauge timer_longest_task_seconds seconds",
         "gauge timer_max_pending_timeouts ",
         "gauge timer_longest_delay_seconds seconds",
+        "counter timer_lateness_seconds seconds",
         "histogram timer_tick_lag_seconds seconds",
         "histogram timer_timeout_lag_seconds seconds",
         "histogram timer_start_lag_seconds seconds",
@@ -72,6 +73,7 @@ fn names_types_and_units_are_stable() {
     assert_eq!(scrape.value("timer_longest_delay_seconds", "timer"), 1.5);
     let histogram = |name: &str| ["_bucket", "_sum", "_count"].map(|suffix| format!("{name}{suffix}"));
     let mut names: BTreeSet<String> = counts(&timer).iter().map(|(name, _)| (*name).to_owned()).collect();
+    names.insert("timer_lateness_seconds_total".to_owned());
     names.extend(histogram("timer_tick_lag_seconds"));
     names.extend(histogram("timer_timeout_lag_seconds"));
     names.extend(histogram("timer_start_lag_seconds"));
@@ -99,6 +101,20 @@ fn histograms_have_the_known_lags_in_their_buckets() {
         assert_eq!(scrape.value(&format!("{name}_sum"), "timer"), sum.as_secs_f64());
     }
     assert_eq!(scrape.value("timer_tick_lag_seconds_sum", "timer"), 0.0);
+}
+
+#[test]
+fn the_lateness_of_all_causes_is_the_sum_of_the_lags() {
+    let (timer, _driver) = known(Timer::builder());
+    let scrape = scrape(&TimerMetrics::from_iter([&timer]));
+    let parts = scrape.samples().filter(|sample| sample.name == "timer_lateness_seconds_total");
+    let parts: Vec<(&str, f64)> = parts.map(|sample| (sample.labels["cause"].as_str(), sample.value)).collect();
+    let causes: Vec<&str> = parts.iter().map(|(cause, _)| *cause).collect();
+    assert_eq!(causes, ["tick", "system", "lock", "tasks", "turn", "executor"]);
+    let sum: f64 = parts.iter().map(|(_, seconds)| seconds).sum();
+    assert!((sum - scrape.value("timer_start_lag_seconds_sum", "timer")).abs() < 1e-9, "{parts:?}");
+    // The tasks were due before they were scheduled, when the driver took no turn.
+    assert!(parts[1].1 > 20.0, "{parts:?}");
 }
 
 #[test]

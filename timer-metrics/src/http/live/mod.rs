@@ -16,6 +16,7 @@ use crate::timer_metrics::TimerMetrics;
 use history::{Counts, History, Recent, Window};
 use json::Json;
 use std::time::Instant;
+use timer_core::LateCause;
 
 /// The document under `/`.
 pub(super) const PAGE: &str = concat!(
@@ -127,6 +128,16 @@ fn timer(json: &mut Json, timer: &TimerSnapshot, recent: &Recent) {
         json.key("tasks_running").number(stats.running);
         json.key("turns").number(stats.turns);
         json.key("shards").number(stats.shards);
+        json.key("worst").array(&timer.worst, |json, run| {
+            json.object(|json| {
+                json.key("task").string(run.task);
+                json.key("behind").option(run.behind, Json::string);
+                json.key("age_seconds").seconds(run.at.elapsed());
+                json.key("lateness_seconds").object(|json| {
+                    LateCause::ALL.iter().for_each(|cause| json.key(cause.as_str()).seconds(run.lateness.part(*cause)));
+                });
+            });
+        });
         totals_and_rates(json, recent);
         for (index, (name, lag)) in
             [("timeout_lag", &stats.timeout_lag), ("start_lag", &stats.start_lag)].into_iter().enumerate()

@@ -121,6 +121,7 @@ function show(card, timer) {
     put("queued", timer.tasks_queued);
     put("running", timer.tasks_running);
     showBound(card.section, field("bound"), timer);
+    showWorst(card.section.querySelector(".worst"), timer.worst);
   } else {
     field("store").textContent = timer.is_stopped ? `${timer.store}, stopped` : timer.store;
     for (const name of ["in_memory", "due", "running"]) put(name, timer[name]);
@@ -128,6 +129,27 @@ function show(card, timer) {
   }
   showTrend(card, field("trend"));
   for (const figure of card.section.querySelectorAll("figure")) showLag(card.kind, figure, timer);
+}
+
+// Returns a `div` with a name and a description, for a list of them.
+function pair(name, text) {
+  const [pair, head, value] = ["div", "dt", "dd"].map((tag) => document.createElement(tag));
+  head.textContent = name;
+  value.textContent = text;
+  pair.append(head, value);
+  return pair;
+}
+
+// The causes are listed from the largest part to the smallest that has at least 1 %.
+function showWorst(part, worst) {
+  part.hidden = worst.length === 0;
+  part.querySelector("dl").replaceChildren(...worst.map((run) => {
+    const causes = Object.entries(run.lateness_seconds).sort((one, other) => other[1] - one[1]);
+    const total = causes.reduce((sum, [, seconds]) => sum + seconds, 0);
+    const split = causes.filter(([, seconds]) => seconds * 100 >= total).map(([cause, seconds]) => `${cause} ${duration(seconds)}`);
+    const behind = run.behind === null ? "" : ` · behind ${run.behind}`;
+    return pair(run.task, `${duration(total)} late, ${duration(run.age_seconds)} ago: ${split.join(" + ")}${behind}`);
+  }));
 }
 
 function showNode(part, node) {
@@ -139,12 +161,9 @@ function showNode(part, node) {
     return name === "name" || name === "instance" ? node[name] : whole.format(node[name]);
   };
   part.querySelector("dl").replaceChildren(...NODE.map(([name, title]) => {
-    const [pair, head, value] = ["div", "dt", "dd"].map((tag) => document.createElement(tag));
-    pair.dataset.node = name;
-    head.textContent = title;
-    value.textContent = text(name);
-    pair.append(head, value);
-    return pair;
+    const item = pair(title, text(name));
+    item.dataset.node = name;
+    return item;
   }));
 }
 
