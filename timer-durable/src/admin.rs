@@ -1,13 +1,16 @@
 //! The calls of a timer for operators: dead letters, counts, backups and figures.
 
 use crate::TimeoutId;
+use crate::engine::is_keeper;
 use crate::error::Error;
-use crate::message::{Answer, Request};
+use crate::message::{Answer, Message, Reply, Request};
 use crate::stats::Stats;
 use crate::store::StoreError;
 use crate::timer::DurableTimer;
+use crate::topic::Topic;
 use crate::work::{Contained, on_connection};
 use std::any::Any;
+use std::future::Future;
 use std::path::{Path, PathBuf};
 
 impl DurableTimer {
@@ -31,6 +34,71 @@ impl DurableTimer {
     /// As for [`cancel`](Self::cancel).
     pub fn purge(&self, id: TimeoutId) -> Result<bool, Error> {
         self.call(Request::Purge(id)).map(|answer| answer == Answer::Changed)
+    }
+
+    /// Pauses a topic, on all nodes and until it is [resumed](Self::resume). When this returns, no
+    /// attempt of the topic begins here. Other nodes on PostgreSQL learn of it within milliseconds,
+    /// or by their next renewal of the lease if notifications do not arrive. Attempts that have
+    /// begun go on, and calls about the topic work as before.
+    ///
+    /// Timeouts that become due wait in the store, in a list of their topic, and delay no others.
+    /// Their limits of lateness go on. Nothing happens if the topic is paused already.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if nothing was written, or if the store cannot pause topics, and
+    /// [`Error::Stopped`].
+    pub fn pause<P>(&self, topic: Topic<P>) -> Result<(), Error> {
+        self.set_paused(topic.name, true)?.recv().unwrap_or(Err(Error::Stopped))
+    }
+
+    /// The same as [`pause`](Self::pause), but does not block the thread.
+    ///
+    /// # Errors
+    ///
+    /// As for [`pause`](Self::pause).
+    pub fn pause_async<P>(&self, topic: Topic<P>) -> impl Future<Output = Result<(), Error>> + Send + use<P> {
+        let answer = self.set_paused(topic.name, true);
+        async move { answer?.await.unwrap_or(Err(Error::Stopped)) }
+    }
+
+    /// Resumes a topic. Its timeouts that are due begin in order, and use at most half of
+    /// [`max_running`](crate::DurableTimerBuilder::max_running).
+    ///
+    /// # Errors
+    ///
+    /// As for [`pause`](Self::pause).
+    pub fn resume<P>(&self, topic: Topic<P>) -> Result<(), Error> {
+        self.set_paused(topic.name, false)?.recv().unwrap_or(Err(Error::Stopped))
+    }
+
+    /// The same as [`resume`](Self::resume), but does not block the thread.
+    ///
+    /// # Errors
+    ///
+    /// As for [`pause`](Self::pause).
+    pub fn resume_async<P>(&self, topic: Topic<P>) -> impl Future<Output = Result<(), Error>> + Send + use<P> {
+        let answer = self.set_paused(topic.name, false);
+        async move { answer?.await.unwrap_or(Err(Error::Stopped)) }
+    }
+
+    /// Returns the names of the topics that are paused, in order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the store cannot be read, and [`Error::Stopped`].
+    pub fn paused_topics(&self) -> Result<Vec<String>, Error> {
+        self.use_store(|store| store.paused_topics())
+    }
+
+    fn set_paused(&self, topic: &'static str, is_paused: bool) -> Result<oneshot::Receiver<Result<(), Error>>, Error> {
+        if is_keeper() {
+            return Err(Error::OnKeeper);
+        }
+        let (reply, answer) = Reply::new();
+        self.inner.parts.keeper.send(Message::Pause { topic, is_paused, reply }).map_err(|_| Error::Stopped)?;
+        self.settle();
+        Ok(answer)
     }
 
     /// Runs `work` in a transaction on the store's connection. It has the type that the store

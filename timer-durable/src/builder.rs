@@ -1,22 +1,19 @@
 //! The builder of a timer.
 
-use crate::done::Done;
-use crate::due::Due;
-use crate::engine::{Handler, Keeper, Settings, THREADS, TopicSettings};
+mod topics;
+
+use crate::engine::{Keeper, Settings, THREADS, TopicSettings};
 use crate::error::Error;
-use crate::handler::{Spawn, blocking, spawning};
+use crate::handler::Spawn;
 use crate::manual::{ManualDurableDriver, Shared};
 use crate::memory_store::MemoryStore;
 use crate::message::Message;
-use crate::payload::Payload;
 use crate::permits::CallPermits;
 use crate::reader_thread::ReaderThread;
-use crate::retry::Retry;
 use crate::shutdown::Shutdown;
 use crate::stats::Figures;
 use crate::store::Store;
 use crate::timer::{DurableTimer, Host, Parts};
-use crate::topic::Topic;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
@@ -26,6 +23,11 @@ use std::time::Duration;
 use timer_executor::{TaskExecutor, ThreadPoolExecutor};
 
 /// Builds a [`DurableTimer`].
+///
+/// [`executor`](Self::executor) and [`max_running`](Self::max_running) are settings of the timer
+/// before the first topic. Behind a topic they are settings of that topic alone, as
+/// [`time_limit`](Self::time_limit) and [`rate`](Self::rate) always are. All other settings are of
+/// the timer, wherever they stand.
 ///
 /// # Examples
 ///
@@ -109,86 +111,6 @@ impl DurableTimerBuilder {
         self
     }
 
-    /// Adds a topic with a function that handles its timeouts. The function runs on the executor.
-    /// Each topic can be added once. If one is added twice, [`open`](Self::open) returns an error.
-    ///
-    /// | the handler returns | effect |
-    /// |---|---|
-    /// | `Ok(())` | ends the timeout |
-    /// | `Ok(Done::then(NEXT, delay, &payload))` | ends it and schedules [another one](Done) |
-    /// | any error with `?`, `Err(Retry::new(reason))` | repeats it after the [backoff](Retry) |
-    /// | `Err(Retry::after(delay))` | repeats the attempt after a delay |
-    /// | `Err(Retry::dead(reason))` | makes the timeout a dead letter |
-    /// | `Err(Later::after(delay))` | runs again [later](crate::Later), and has not failed |
-    ///
-    /// A panic is caught and counts as a failed attempt. A closure that returns no `Ok` names its
-    /// type, for example `-> Result<(), Retry>`.
-    pub fn topic<P: Payload, D: Into<Done>>(
-        self,
-        topic: Topic<P>,
-        handler: impl Fn(&Due<P>) -> Result<D, Retry> + Send + Sync + 'static,
-    ) -> Self {
-        self.add(topic, blocking(handler))
-    }
-
-    /// Adds a topic with an asynchronous function that handles its timeouts. The futures run on the
-    /// runtime that was given to [`spawn`](Self::spawn) before.
-    ///
-    /// Without a runtime, [`open`](Self::open) returns an error.
-    #[doc(alias = "async_topic")]
-    pub fn topic_async<P, D, F>(
-        mut self,
-        topic: Topic<P>,
-        handler: impl Fn(Due<P>) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        P: Payload,
-        D: Into<Done>,
-        F: Future<Output = Result<D, Retry>> + Send + 'static,
-    {
-        // A handler without a runtime is never called, because `open` refuses.
-        let spawn = self.spawn.clone().unwrap_or_else(|| Arc::new(drop));
-        self.lacks_spawn |= self.spawn.is_none();
-        self.add(topic, spawning(spawn, handler))
-    }
-
-    fn add<P>(mut self, topic: Topic<P>, handler: Handler) -> Self {
-        let name: Arc<str> = topic.name.into();
-        self.last = Some(name.clone());
-        let settings = TopicSettings { rules: topic.rules, handler, time_limit: None };
-        if self.topics.insert(name.clone(), settings).is_some() {
-            self.repeated.get_or_insert(name);
-        }
-        self
-    }
-
-    /// Sets the time limit of the attempts of the topic that was added last. By default there is
-    /// none.
-    ///
-    /// The limit counts from the start of the handler, and the keeper checks it within a turn. An
-    /// attempt that runs longer has failed. It is repeated after the backoff of the topic, or
-    /// becomes a dead letter after the last attempt, and frees its place among
-    /// [`max_running`](Self::max_running).
-    ///
-    /// An async handler is dropped, which takes effect at its next `await`. A blocking handler sees
-    /// [`Due::is_cancelled`], but no library can end it. Until it returns, it keeps its thread, and
-    /// the next attempt may run beside it. The default executor starts another thread in its place,
-    /// up to 64 of them, and keeps these threads. An executor of yours has the threads that you
-    /// give it.
-    #[doc(alias = "timeout")]
-    pub fn time_limit(self, limit: Duration) -> Self {
-        self.set("time_limit", |topic| topic.time_limit = Some(limit))
-    }
-
-    /// Changes the topic that was added last.
-    fn set(mut self, name: &'static str, set: impl FnOnce(&mut TopicSettings)) -> Self {
-        match self.last.as_ref().and_then(|last| self.topics.get_mut(last)) {
-            Some(topic) => set(topic),
-            None => _ = self.without_topic.get_or_insert(name),
-        }
-        self
-    }
-
     /// Sets the function that runs the futures of [`topic_async`](Self::topic_async) on a runtime.
     /// It is called on a thread of the executor, which belongs to no runtime.
     ///
@@ -215,33 +137,12 @@ impl DurableTimerBuilder {
         self
     }
 
-    /// Names a topic that this program schedules and another program handles. Timeouts that begin
-    /// here all the same are put back for a minute, and a log event names the topic. A topic that
-    /// also has a handler here is an error.
-    pub fn topic_elsewhere<P>(mut self, topic: Topic<P>) -> Self {
-        self.elsewhere.push(topic.name.into());
-        self
-    }
-
-    /// Sets the executor of the handlers. The default is a pool of 4 threads.
-    pub fn executor(mut self, executor: impl TaskExecutor) -> Self {
-        self.executor = Some(Arc::new(executor));
-        self
-    }
-
     /// Sets the largest number of timeouts in memory, at least 4. The default is 100,000. Half of
     /// it is for overdue timeouts. These were due when the store was opened, or when the timer
     /// joined it again or gained shards. Each timeout takes about 128 bytes. Later timeouts are
     /// read from the store when their time comes.
     pub fn capacity(mut self, timeouts: usize) -> Self {
         self.capacity = timeouts;
-        self
-    }
-
-    /// Sets the largest number of attempts in flight, at least 1. The default is 512. Attempts that
-    /// wait for a thread of the executor have begun, and can no longer be cancelled.
-    pub fn max_running(mut self, attempts: usize) -> Self {
-        self.max_running = attempts;
         self
     }
 
@@ -306,7 +207,7 @@ impl DurableTimerBuilder {
         Ok((DurableTimer::new(parts, Host::Manual(shared)), driver))
     }
 
-    fn assemble<S: Store>(self, store: S, manual: Option<&Shared>) -> Result<(Parts, Keeper<S>), Error> {
+    fn assemble<S: Store>(mut self, store: S, manual: Option<&Shared>) -> Result<(Parts, Keeper<S>), Error> {
         let least = |name, given: usize, least, allowed| {
             if given < least { Err(Error::Setting { name, given: given.to_string(), allowed }) } else { Ok(()) }
         };
@@ -328,9 +229,7 @@ impl DurableTimerBuilder {
             let (given, allowed) = ("no topic".to_owned(), "a topic before it");
             return Err(Error::Setting { name, given, allowed });
         }
-        if self.topics.values().any(|topic| topic.time_limit.is_some_and(|limit| limit.is_zero())) {
-            return Err(Error::Setting { name: "time_limit", given: "0".to_owned(), allowed: "more than zero" });
-        }
+        self.topics.values().try_for_each(topics::check)?;
         least("max_batch", self.max_batch, 1, "at least 1")?;
         least("max_queued_calls", self.max_queued_calls, 1, "at least 1")?;
         least("overdue_rate", self.overdue_rate.map_or(1, |rate| rate as usize), 1, "at least 1")?;
@@ -355,6 +254,11 @@ impl DurableTimerBuilder {
             topics: self.topics.keys().chain(&self.elsewhere).cloned().collect(),
             max_payload: self.max_payload,
         };
+        if manual.is_some() {
+            self.topics
+                .values_mut()
+                .for_each(|topic| topic.executor = topic.executor.as_ref().map(|_| executor.clone()));
+        }
         let settings = Settings {
             name: self.name,
             capacity: self.capacity,

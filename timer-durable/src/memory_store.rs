@@ -45,6 +45,8 @@ use std::time::{Duration, Instant};
 pub struct MemoryStore {
     inner: Arc<Mutex<Inner>>,
     epoch: u32,
+    /// The topics that are blocked for this handle.
+    blocked: Vec<Arc<str>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -55,6 +57,9 @@ struct Inner {
     epoch: u32,
     rows: HashMap<TimeoutId, Row>,
     order: BTreeSet<Position>,
+    /// Pending timeouts that are not in `order`, by topic.
+    shelves: BTreeMap<Arc<str>, BTreeSet<Position>>,
+    paused: BTreeSet<String>,
     keys: HashMap<(Arc<str>, String), TimeoutId>,
     dead: BTreeMap<TimeoutId, DeadLetter>,
     /// The tombstones. They stay for good, because ids do not use the clock of this store.
@@ -74,6 +79,7 @@ struct Row {
     begun: Option<u32>,
     /// The time at which the last attempt began.
     started: Micros,
+    is_shelved: bool,
 }
 
 impl Row {
@@ -114,7 +120,11 @@ impl MemoryStore {
     #[must_use]
     pub fn new() -> Self {
         let now = 1_000_000_000_000_000;
-        Self { inner: Arc::new(Mutex::new(Inner { now, floor: now, ..Inner::default() })), epoch: 0 }
+        Self {
+            inner: Arc::new(Mutex::new(Inner { now, floor: now, ..Inner::default() })),
+            epoch: 0,
+            blocked: Vec::new(),
+        }
     }
 
     /// Moves the clock forward.
@@ -210,7 +220,7 @@ impl Store for MemoryStore {
         }
         let fault = inner.begin_call(FaultPoint::Write)?;
         let executed = if fault == Some(Fault::TearAnswer) { batch.len().div_ceil(2) } else { batch.len() };
-        let outcomes = inner.execute(&batch[..executed], epoch);
+        let outcomes = inner.execute(&batch[..executed], epoch, &self.blocked);
         inner.commits += 1;
         inner.end_call(fault, outcomes)
     }
@@ -223,13 +233,45 @@ impl Store for MemoryStore {
         }
         let fault = inner.begin_call(FaultPoint::Write)?;
         let before = inner.clone();
-        let outcomes = inner.execute(inserts, epoch);
+        let outcomes = inner.execute(inserts, epoch, &[]);
         if are_accepted(inserts, &outcomes) {
             inner.commits += 1;
         } else {
             *inner = before;
         }
         inner.end_call(fault, outcomes)
+    }
+
+    fn set_blocked(&mut self, topics: &[Arc<str>]) -> Result<(), StoreError> {
+        self.blocked = topics.to_vec();
+        Ok(())
+    }
+
+    fn load_shelf(&mut self, topic: &str, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
+        let inner = self.lock();
+        let pending = |position: &&Position| inner.rows.get(&position.id).is_some_and(|row| row.is_pending(self.epoch));
+        out.extend(inner.shelves.get(topic).into_iter().flatten().filter(pending).take(max));
+        Ok(())
+    }
+
+    fn shelved_topics(&mut self) -> Result<Vec<String>, StoreError> {
+        let inner = self.lock();
+        let shelves = inner.shelves.iter().filter(|(_, shelf)| !shelf.is_empty());
+        Ok(shelves.map(|(topic, _)| topic.to_string()).collect())
+    }
+
+    fn set_paused(&mut self, topic: &str, is_paused: bool) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        if is_paused {
+            inner.paused.insert(topic.to_owned());
+        } else {
+            inner.paused.remove(topic);
+        }
+        Ok(())
+    }
+
+    fn paused_topics(&mut self) -> Result<Vec<String>, StoreError> {
+        Ok(self.lock().paused.iter().cloned().collect())
     }
 
     fn lease_end(&self) -> Option<Instant> {

@@ -28,6 +28,12 @@ pub(crate) enum Message {
         work: Work,
         reply: Reply<(), CompleteError>,
     },
+    /// Pauses or resumes a topic.
+    Pause {
+        topic: &'static str,
+        is_paused: bool,
+        reply: Reply<()>,
+    },
     /// Runs a function on the store between two batches.
     UseStore(UseStore),
     Stop {

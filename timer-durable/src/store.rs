@@ -12,10 +12,12 @@
 //! The module `conformance` (feature `conformance`) checks an implementation.
 
 mod boxed;
+mod error;
 mod pending;
 mod reader;
 
 pub use crate::time::Micros;
+pub use error::StoreError;
 pub use pending::{Filter, Pending, PendingRow, StoredPending, TimeoutState};
 pub use reader::{Connect, Reader};
 
@@ -23,7 +25,6 @@ use crate::TimeoutId;
 use crate::transaction::{Operation, Outcome};
 use std::any::Any;
 use std::error::Error;
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -56,46 +57,6 @@ impl Position {
     }
 }
 
-/// A failure of the store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// Nothing was written.
-    Failed(String),
-    /// Nothing was written, because the store accepts the batch only without some of its
-    /// operations, and does not know which. For example, a check or a trigger of the user refuses a
-    /// row. The keeper divides the batch to find them. A store that knows the operation returns
-    /// [`Outcome::Refused`] instead.
-    Refused(String),
-    /// Another transaction has locked the timeout for longer than a call waits. Nothing was
-    /// written. A store returns [`Outcome::Locked`] instead.
-    Locked,
-    /// The outcome is unknown, because the connection or a sync failed during the commit.
-    InDoubt(String),
-    /// Nothing was written, because there is no connection. The keeper joins again.
-    Disconnected(String),
-    /// Another instance has taken over. Nothing was written.
-    Fenced,
-    /// The store does not support the operation.
-    Unsupported(&'static str),
-}
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Failed(why) => write!(f, "the store failed and wrote nothing: {why}"),
-            Self::Refused(why) => write!(f, "the store refuses this and wrote nothing: {why}"),
-            Self::Locked => f.write_str("another transaction has locked the timeout; the store wrote nothing"),
-            Self::InDoubt(why) => write!(f, "the store failed during a commit, whose outcome is unknown: {why}"),
-            Self::Disconnected(why) => write!(f, "the store cannot be reached, and nothing was written: {why}"),
-            Self::Fenced => f.write_str("another instance has taken over the shards of this one"),
-            Self::Unsupported(what) => write!(f, "this store does not support {what}"),
-        }
-    }
-}
-
-impl Error for StoreError {}
-
 /// The findings of [`Store::upkeep`]. A store fills the fields of the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -105,6 +66,8 @@ pub struct Upkeep {
     pub shards_gained: bool,
     /// Timeouts of this instance's shards that others have written.
     pub foreign: Vec<Position>,
+    /// Whether another instance may have paused or resumed a topic.
+    pub pauses_changed: bool,
 }
 
 /// A timeout that has failed for good.
@@ -257,6 +220,61 @@ pub trait Store: Reader + 'static {
     ///
     /// [`StoreError`] if the store cannot be read.
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError>;
+
+    /// Names the topics whose timeouts do not begin, in place of those of the last call. A begin of
+    /// such a timeout puts it on the *shelf* of its topic instead and answers
+    /// [`Outcome::Shelved`]. A timeout that is on the shelf already begins, because the keeper has
+    /// asked for it by [`load_shelf`](Self::load_shelf). [`load`](Self::load) leaves shelves out. A
+    /// new due time takes a timeout off its shelf. The call writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unsupported`] if the store has no shelves. Topics can be neither paused nor
+    /// limited then.
+    fn set_blocked(&mut self, topics: &[Arc<str>]) -> Result<(), StoreError> {
+        if topics.is_empty() { Ok(()) } else { Err(StoreError::Unsupported("topics that are paused or limited")) }
+    }
+
+    /// Appends the first pending timeouts on the shelf of a topic to `out`, in order and at most
+    /// `max`, of this instance's shards.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    fn load_shelf(&mut self, topic: &str, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
+        let _ = (topic, max, out);
+        Ok(())
+    }
+
+    /// Returns the topics whose shelves may have timeouts of this instance's shards. Takes time
+    /// proportional to the number of topics.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    fn shelved_topics(&mut self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    /// Pauses a topic for all instances, or resumes it. The keepers do not begin its timeouts. The
+    /// keeper of another instance learns of it by [`Upkeep::pauses_changed`].
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if nothing was written.
+    fn set_paused(&mut self, topic: &str, is_paused: bool) -> Result<(), StoreError> {
+        let _ = (topic, is_paused);
+        Err(StoreError::Unsupported("topics that are paused or limited"))
+    }
+
+    /// Returns the topics that are paused, in order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    fn paused_topics(&mut self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
 
     /// Becomes a new instance. The keeper calls this when the timer is opened, and again after
     /// [`StoreError::Fenced`], [`StoreError::InDoubt`] or [`StoreError::Disconnected`]. When this

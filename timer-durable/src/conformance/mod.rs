@@ -16,6 +16,7 @@ mod pages;
 mod reads;
 mod rows;
 mod shared;
+mod shelves;
 
 use crate::TimeoutId;
 use crate::store::{Micros, Position, Store, StoreError};
@@ -33,9 +34,9 @@ type Check<S> = (&'static str, fn(&mut Bench<S>));
 ///
 /// If a check fails.
 pub fn run<S: Store>(mut open: impl FnMut() -> S) {
-    for (name, check) in
-        pages::checks::<S>().into_iter().chain(rows::checks()).chain(reads::checks()).chain(attempts::checks())
-    {
+    let checks =
+        pages::checks::<S>().into_iter().chain(rows::checks()).chain(attempts::checks()).chain(reads::checks());
+    for (name, check) in checks.chain(shelves::checks()) {
         let mut store = open();
         ok(store.rejoin(), name);
         check(&mut Bench { store, name });

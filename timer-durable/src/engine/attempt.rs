@@ -12,6 +12,7 @@ use crate::topic::Rules;
 use crossbeam_channel::Sender;
 use std::sync::Arc;
 use std::time::Duration;
+use timer_executor::TaskExecutor;
 
 /// The facts about an attempt, which do not depend on the type of its payload.
 #[derive(Debug)]
@@ -42,6 +43,10 @@ pub(crate) struct TopicSettings {
     pub(crate) rules: Rules,
     pub(crate) handler: Handler,
     pub(crate) time_limit: Option<Duration>,
+    pub(crate) executor: Option<Arc<dyn TaskExecutor>>,
+    pub(crate) max_running: Option<usize>,
+    /// The number of attempts in a period.
+    pub(crate) rate: Option<(u32, Duration)>,
 }
 
 /// A handler of any payload. It takes the bytes of the payload, and reports the result once.

@@ -1,6 +1,7 @@
 //! The rate of overdue timeouts after downtime, on the store's clock.
 
 use crate::store::Micros;
+use std::time::Duration;
 
 /// A rate that allows a burst of a tenth of a second.
 pub(super) struct Pace {
@@ -16,8 +17,30 @@ const MICROSECOND: i128 = 1_000;
 impl Pace {
     /// Returns a pace of `per_second` events from `now`, or without a limit.
     pub(super) fn new(per_second: Option<u32>, now: Micros) -> Self {
-        let interval = per_second.map(|rate| SECOND / i128::from(rate));
-        Self { interval, next: nanos(now) }
+        Self::every(per_second.map(|rate| (rate, Duration::from_secs(1))), now)
+    }
+
+    /// Returns a pace of a number of events in each period from `now`, or without a limit.
+    pub(super) fn every(rate: Option<(u32, Duration)>, now: Micros) -> Self {
+        let interval = |(events, period): (u32, Duration)| {
+            (i128::try_from(period.as_nanos()).unwrap_or(i128::MAX) / i128::from(events.max(1))).max(1)
+        };
+        Self { interval: rate.map(interval), next: nanos(now) }
+    }
+
+    /// Returns the number of events that are allowed at `now`.
+    pub(super) fn room(&self, now: Micros) -> usize {
+        let Some(interval) = self.interval else { return usize::MAX };
+        let now = nanos(now);
+        if self.next > now {
+            return 0;
+        }
+        usize::try_from((now - self.next.max(now - BURST)) / interval + 1).unwrap_or(usize::MAX)
+    }
+
+    /// Takes back an event.
+    pub(super) fn refund(&mut self) {
+        self.next -= self.interval.unwrap_or(0);
     }
 
     /// Returns `true` and counts an event if one is allowed at `now`.
@@ -58,6 +81,10 @@ mod tests {
         assert_eq!(count(&mut pace, 1_000_000), 11);
         assert_eq!(count(&mut pace, 1_050_000), 5);
         assert_eq!(count(&mut Pace::new(None, 0), 0), 1_000);
+        let mut pace = Pace::every(Some((2, Duration::from_secs(60))), 0);
+        assert_eq!((pace.room(0), count(&mut pace, 0), pace.room(0), pace.next()), (1, 1, 0, Some(30_000_000)));
+        pace.refund();
+        assert_eq!((pace.room(0), count(&mut pace, 30_000_000)), (1, 1));
     }
 
     #[test]

@@ -11,7 +11,7 @@ impl Inner {
         self.now.max(self.floor)
     }
 
-    pub(super) fn execute(&mut self, batch: &[Operation], epoch: u32) -> Vec<Outcome> {
+    pub(super) fn execute(&mut self, batch: &[Operation], epoch: u32, blocked: &[Arc<str>]) -> Vec<Outcome> {
         self.floor = self.present();
         let execute = |operation: &Operation| match operation {
             Operation::Insert(insert) => self.insert(insert),
@@ -23,7 +23,7 @@ impl Inner {
             Operation::Bury { id, attempt, reason, next } => self.bury(*id, *attempt, reason, *next),
             Operation::Requeue { id, due } => self.requeue(*id, *due),
             Operation::Purge(id) => self.purge(*id),
-            Operation::Begin(id) => self.begin(*id, epoch),
+            Operation::Begin(id) => self.begin(*id, epoch, blocked),
         };
         batch.iter().map(execute).collect()
     }
@@ -70,7 +70,15 @@ impl Inner {
                 return Outcome::Moved(holder, due);
             }
         }
-        self.add(Row { insert: insert.clone(), attempt: 0, forgiven: 0, planned: None, begun: None, started: 0 });
+        self.add(Row {
+            insert: insert.clone(),
+            attempt: 0,
+            forgiven: 0,
+            planned: None,
+            begun: None,
+            started: 0,
+            is_shelved: false,
+        });
         Outcome::Created { replaced }
     }
 
@@ -164,18 +172,12 @@ impl Inner {
         insert.key = letter.key.filter(|key| !self.keys.contains_key(&(insert.topic.clone(), key.clone())));
         insert.format = letter.format;
         insert.payload = letter.payload;
-        self.add(Row {
-            insert,
-            attempt: letter.attempt,
-            forgiven: letter.attempt,
-            planned: None,
-            begun: None,
-            started: 0,
-        });
+        let attempt = letter.attempt;
+        self.add(Row { insert, attempt, forgiven: attempt, planned: None, begun: None, started: 0, is_shelved: false });
         Outcome::Changed(id)
     }
 
-    fn begin(&mut self, id: TimeoutId, epoch: u32) -> Outcome {
+    fn begin(&mut self, id: TimeoutId, epoch: u32, blocked: &[Arc<str>]) -> Outcome {
         let now = self.present();
         let Some(row) = self.rows.get_mut(&id) else { return Outcome::NotFound };
         if !row.is_pending(epoch) {
@@ -184,9 +186,21 @@ impl Inner {
         if row.insert.due > now {
             return Outcome::NotYet(row.insert.due);
         }
+        let (position, topic) = (Position { due: row.insert.due, id }, row.insert.topic.clone());
+        if !row.is_shelved && blocked.contains(&topic) {
+            row.is_shelved = true;
+            self.order.remove(&position);
+            self.shelves.entry(topic.clone()).or_default().insert(position);
+            return Outcome::Shelved(topic.to_string());
+        }
         row.attempt += 1;
         row.begun = Some(epoch);
         row.started = now;
+        if std::mem::take(&mut row.is_shelved) {
+            self.shelves.entry(topic).or_default().remove(&position);
+            self.order.insert(position);
+        }
+        let row = &self.rows[&id];
         Outcome::Begun(Box::new(Attempt {
             forgiven: row.forgiven,
             planned: row.planned.unwrap_or(row.insert.due),
@@ -245,7 +259,7 @@ impl Inner {
 
     fn remove(&mut self, id: TimeoutId) {
         let Some(row) = self.rows.remove(&id) else { return };
-        self.order.remove(&Position { due: row.insert.due, id });
+        self.unlink(&row);
         if let Some(key) = row.insert.key {
             self.keys.remove(&(row.insert.topic, key));
         }
@@ -253,10 +267,20 @@ impl Inner {
 
     /// Changes the due time. A retry names the time for which the run is planned.
     fn move_to(&mut self, id: TimeoutId, due: Micros, planned: Option<Micros>) {
-        let Some(row) = self.rows.get_mut(&id) else { return };
-        self.order.remove(&Position { due: row.insert.due, id });
-        row.insert.due = due;
-        row.planned = planned;
+        let Some(mut row) = self.rows.remove(&id) else { return };
+        self.unlink(&row);
+        (row.insert.due, row.planned, row.is_shelved) = (due, planned, false);
+        self.rows.insert(id, row);
         self.order.insert(Position { due, id });
+    }
+
+    /// Removes a timeout from the list, or from its shelf.
+    fn unlink(&mut self, row: &Row) {
+        let position = Position { due: row.insert.due, id: row.insert.id };
+        if row.is_shelved {
+            self.shelves.entry(row.insert.topic.clone()).or_default().remove(&position);
+        } else {
+            self.order.remove(&position);
+        }
     }
 }

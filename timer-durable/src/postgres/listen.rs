@@ -31,6 +31,8 @@ pub(super) struct Signals {
     foreign: AtomicBool,
     /// Shards have changed their owners.
     shards: AtomicBool,
+    /// Topics were paused or resumed.
+    pauses: AtomicBool,
     wake: Mutex<Option<Wake>>,
 }
 
@@ -47,6 +49,16 @@ impl Signals {
     pub(super) fn has_shards(&self) -> bool {
         // ORDERING: Acquire, pairs with `raise`.
         self.shards.load(Ordering::Acquire)
+    }
+
+    pub(super) fn has_pauses(&self) -> bool {
+        // ORDERING: Acquire, pairs with `raise`.
+        self.pauses.load(Ordering::Acquire)
+    }
+
+    pub(super) fn take_pauses(&self) -> bool {
+        // ORDERING: Acquire, as in `take_foreign`.
+        self.pauses.swap(false, Ordering::Acquire)
     }
 
     pub(super) fn take_foreign(&self) -> bool {
@@ -138,8 +150,11 @@ async fn follow(client: &Client, mut messages: Messages, channel: &str, signals:
         loop {
             match poll_fn(&mut messages).await {
                 Some(Ok(AsyncMessage::Notification(message))) if message.channel() == channel => {
-                    let flag = if message.payload() == "shards" { &signals.shards } else { &signals.foreign };
-                    signals.raise(flag);
+                    signals.raise(match message.payload() {
+                        "shards" => &signals.shards,
+                        "paused" => &signals.pauses,
+                        _ => &signals.foreign,
+                    });
                 }
                 Some(Ok(AsyncMessage::Notification(_))) => _ = heard.send(true),
                 Some(Ok(_)) => {}
@@ -159,6 +174,7 @@ async fn follow(client: &Client, mut messages: Messages, channel: &str, signals:
         is_listening.store(true, Ordering::Relaxed);
         // Work that arrived while nobody listened.
         signals.raise(&signals.foreign);
+        signals.raise(&signals.pauses);
         std::future::pending::<()>().await;
     };
     tokio::select! {

@@ -162,7 +162,10 @@ impl PostgresStore {
         self.hold_until = self.hold_until.filter(|until| *until > now);
         if self.next_renew <= now || self.lease_end <= LeaseTime::now() || self.signals.take_shards() {
             self.has_gained |= self.renew(running)?;
+            // Nothing else tells of the pauses of others.
+            upkeep.pauses_changed = !self.is_listening();
         }
+        upkeep.pauses_changed |= self.signals.take_pauses();
         if self.signals.take_foreign()
             || self.sweep_again.is_some_and(|again| again <= now)
             || (!self.is_listening() && self.next_sweep <= now)

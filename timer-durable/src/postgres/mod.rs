@@ -117,6 +117,8 @@ pub struct PostgresStore {
     sweep_again: Option<Instant>,
     /// The timeouts that other transactions had locked, before the next batch about them.
     locked: HashSet<Target>,
+    /// The topics whose timeouts go to their shelves.
+    blocked: Vec<Arc<str>>,
     /// The time since which the lease has never been over.
     steady_since: Instant,
     suspects: Suspects,
@@ -182,6 +184,7 @@ impl PostgresStore {
             next_sweep: now,
             sweep_again: None,
             locked: HashSet::new(),
+            blocked: Vec::new(),
             steady_since: now,
             suspects: Suspects::default(),
             frontier: Frontier::default(),

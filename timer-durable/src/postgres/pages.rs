@@ -7,6 +7,12 @@ use std::ops::Range;
 use uuid::Uuid;
 
 impl PostgresStore {
+    /// Returns the shards of this instance and their epochs.
+    pub(super) fn owned(&self) -> (Vec<i16>, Vec<i64>) {
+        let epoch = |shard: &i16| Some((*shard, self.epochs[shard.unsigned_abs() as usize]?));
+        self.shards.iter().filter_map(epoch).unzip()
+    }
+
     /// Reads a page in rounds. A round reads the first rows of each shard. If a shard has more, the
     /// rows of the others behind its last one are discarded, and the next round starts there.
     pub(super) fn load_page(
@@ -15,12 +21,7 @@ impl PostgresStore {
         max: usize,
         out: &mut Vec<Position>,
     ) -> Result<Position, StoreError> {
-        let owned: Vec<(i16, i64)> = self
-            .shards
-            .iter()
-            .filter_map(|shard| Some((*shard, self.epochs[shard.unsigned_abs() as usize]?)))
-            .collect();
-        let (shards, epochs): (Vec<i16>, Vec<i64>) = owned.into_iter().unzip();
+        let (shards, epochs) = self.owned();
         let (mut from, until, end) = (range.start, range.end, out.len() + max);
         if shards.is_empty() {
             return Ok(until);

@@ -80,7 +80,7 @@ pub(super) static PARTS: [Definition; 16] = [
         part: Part::Moved,
         types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
         text: "
-    update timer.timeout t set due = ({2})[width_bucket(t.id, {1})], {SHARD_OF_WRITER}, planned = null
+    update timer.timeout t set due = ({2})[width_bucket(t.id, {1})], {SHARD_OF_WRITER}, planned = null, shelved = false
     where t.id = any ({1}) and t.begun is null and {LIVE} and exists (select from fence)
     returning t.id",
     },
@@ -125,13 +125,17 @@ pub(super) static PARTS: [Definition; 16] = [
     },
     Definition {
         part: Part::Begun,
-        types: &[Type::UUID_ARRAY],
+        types: &[Type::UUID_ARRAY, Type::TEXT_ARRAY],
         text: "
-    update timer.timeout t set attempt = t.attempt + 1, begun = ($2)[t.shard + 1], foreign_xid = null,
+    update timer.timeout t set
+        attempt = case when t.shelved or t.topic <> all ({2}) then t.attempt + 1 else t.attempt end,
+        begun = case when t.shelved or t.topic <> all ({2}) then ($2)[t.shard + 1] else t.begun end,
+        shelved = not t.shelved and t.topic = any ({2}), foreign_xid = null,
         started = (select now from fence)
     where t.id = any ({1}) and t.due <= (select now from fence) and {LIVE}
         and (t.begun is null or t.begun < ($2)[t.shard + 1]) and ($2)[t.shard + 1] is not null
-    returning t.id, t.attempt, t.due, t.forgiven, t.format, t.topic, t.key, t.payload, t.period, t.max_lateness,
+    returning t.id, case when not t.shelved then t.attempt end as attempt, t.due, t.forgiven, t.format, t.topic, t.key,
+        case when t.shelved then '' else t.payload end as payload, t.period, t.max_lateness,
         coalesce(t.planned, t.due) as planned",
     },
     Definition {

@@ -6,6 +6,7 @@ use super::statements::Parts;
 use crate::TimeoutId;
 use crate::store::Micros;
 use crate::transaction::{Insert, Operation};
+use std::sync::Arc;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
@@ -32,6 +33,7 @@ pub(super) type Parameter<'a> = Box<dyn ToSql + Sync + 'a>;
 pub(super) struct Tables<'a> {
     batch: &'a [Operation],
     instance: u32,
+    blocked: &'a [Arc<str>],
     /// The id and the index in the batch of each operation, sorted by id. A part that leaves
     /// tombstones has the operations on young ids.
     rows: [Vec<(TimeoutId, usize)>; PARTS.len()],
@@ -45,6 +47,7 @@ impl<'a> Tables<'a> {
         ids: &[Option<TimeoutId>],
         open: &[usize],
         instance: u32,
+        blocked: &'a [Arc<str>],
         now: Micros,
     ) -> Self {
         let mut rows: [Vec<(TimeoutId, usize)>; PARTS.len()] = Default::default();
@@ -58,7 +61,7 @@ impl<'a> Tables<'a> {
             }
         }
         rows.iter_mut().for_each(|rows| rows.sort_unstable());
-        Self { batch, instance, rows }
+        Self { batch, instance, blocked, rows }
     }
 
     fn rows(&self, part: Part) -> &[(TimeoutId, usize)] {
@@ -149,7 +152,8 @@ impl<'a> Tables<'a> {
                     }
                 }
                 Part::Moved | Part::Requeued => columns.push(self.column(part, due)),
-                Part::Cancelled | Part::Purged | Part::Begun | Part::BuriedLetter => {}
+                Part::Cancelled | Part::Purged | Part::BuriedLetter => {}
+                Part::Begun => columns.push(Box::new(self.blocked.iter().map(|topic| &**topic).collect::<Vec<_>>())),
                 Part::CancelledYoung | Part::PurgedYoung => columns.push(self.untils(part)),
                 Part::Done => columns.push(self.column(part, attempt)),
                 Part::DoneYoung => {

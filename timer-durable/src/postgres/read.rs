@@ -6,6 +6,7 @@
 use super::connection::{Access, PostgresConnection};
 use super::parts::uuid;
 use super::query_error::QueryError;
+use super::statements::SHELVES;
 use super::{PostgresStore, SHARDS, link, write};
 use crate::TimeoutId;
 use crate::store::{
@@ -141,9 +142,15 @@ fn list_by_due(
     let sql = "
 select {COLUMNS}, t.shard from (
     select r.due, r.id from generate_series(0, 63) s(shard), lateral (
-        select t.due, t.id from timer.timeout t where t.shard = s.shard::smallint and {TAIL}
+        select t.due, t.id from timer.timeout t where t.shard = s.shard::smallint and not t.shelved and {TAIL}
         order by t.due, t.id limit {PART}
-    ) r order by r.due, r.id limit {LIMIT}
+    ) r
+    union all
+    select r.due, r.id from ({SHELVES}) k(topic), generate_series(0, 63) s(shard), lateral (
+        select t.due, t.id from timer.timeout t
+        where t.topic = k.topic and t.shard = s.shard::smallint and t.shelved and {TAIL}
+        order by t.due, t.id limit {PART}
+    ) r order by due, id limit {LIMIT}
 ) page, lateral (select * from timer.timeout t where t.id = page.id offset 0) t order by page.due, page.id";
     let part = (2 * limit / SHARDS).max(16);
     let mut from = after.map_or(Position::at(filter.due.start), |row| row.position().next());
@@ -154,7 +161,10 @@ select {COLUMNS}, t.shard from (
         tail.sql += &format!(" and (t.due, t.id) >= ({due}, {id})");
         let mut number = |number: usize| tail.bind(Type::INT8, i64::try_from(number).unwrap_or(i64::MAX));
         let (part_name, left) = (number(part), number(limit - page.len()));
-        let rows = tail.run(connection, &sql.replace("{PART}", &part_name).replace("{LIMIT}", &left))?;
+        let rows = tail.run(
+            connection,
+            &sql.replace("{PART}", &part_name).replace("{LIMIT}", &left).replace("{SHELVES}", SHELVES),
+        )?;
         let mut counts = [0_usize; SHARDS];
         let mut is_whole = true;
         for row in &rows {

@@ -36,6 +36,8 @@ insert into timer.shard(shard) select generate_series(0, 63);
 -- has written the row, so that a look begins behind those that the last look has seen. Without this
 -- bound, a look would visit all dead versions while an old snapshot keeps them.
 --
+-- A row that is `shelved` was due while its topic was blocked. Its owner looks for it by its topic.
+--
 -- `planned` is the time for which a run was planned that is repeated. Without it, the run is planned for
 -- its due time. `started` is the time at which the last attempt began.
 create table timer.timeout(
@@ -55,14 +57,16 @@ create table timer.timeout(
     payload bytea not null,
     reason text,
     planned bigint,
-    started bigint
+    started bigint,
+    shelved boolean not null default false
 ) with (
     fillfactor = 45,
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.2,
     autovacuum_vacuum_cost_delay = 0
 );
-create index timeout_by_due on timer.timeout(shard, due, id) where ended is null;
+create index timeout_by_due on timer.timeout(shard, due, id) where ended is null and not shelved;
+create index timeout_by_shelf on timer.timeout(topic, shard, due, id) where shelved and ended is null;
 create unique index timeout_by_key on timer.timeout(topic, key) where key is not null and ended is null;
 create index timeout_foreign on timer.timeout(foreign_xid, shard) where foreign_xid is not null;
 create index timeout_dead on timer.timeout(id) where reason is not null;
@@ -78,6 +82,9 @@ create view timer.pending as select
     end as state,
     t.attempt, t.period * interval '1 microsecond' as period, t.payload
 from timer.timeout t where t.ended is null;
+
+-- The topics whose timeouts do not begin.
+create table timer.paused(topic text collate "C" primary key);
 
 -- It has no path of its own, because it would cost each statement a call.
 create function timer.now() returns bigint language sql volatile as $$
@@ -147,7 +154,7 @@ begin
                 update timer.timeout t
                 set format = p_format, payload = p_payload, period = p_period, max_lateness = p_max_lateness,
                     planned = case when put.due = t.due then t.planned end,
-                    due = put.due, shard = p_shard, foreign_xid = v_xid
+                    due = put.due, shard = p_shard, foreign_xid = v_xid, shelved = false
                 where t.id = v_holder.id;
                 answer := 'moved';
                 return;
@@ -156,7 +163,7 @@ begin
                 return;
             else
                 update timer.timeout t
-                set due = put.due, planned = null, shard = p_shard, foreign_xid = v_xid
+                set due = put.due, planned = null, shard = p_shard, foreign_xid = v_xid, shelved = false
                 where t.id = v_holder.id;
                 answer := 'moved';
                 return;
@@ -410,7 +417,8 @@ begin
     elsif v_begun is not null then
         return 'running';
     end if;
-    update timer.timeout t set due = p_due, planned = null, foreign_xid = pg_current_xact_id()::text::bigint
+    update timer.timeout t set due = p_due, planned = null, foreign_xid = pg_current_xact_id()::text::bigint,
+        shelved = false
     where t.id = p_id;
     perform timer.announce();
     return 'reset';
@@ -425,6 +433,21 @@ $$;
 create function timer.reset(topic text, key text, delay interval, at timestamptz default null) returns text
 language sql set search_path = pg_catalog, pg_temp as $$
     select timer.move(timer.find(topic, key), timer.due(delay, at))
+$$;
+
+-- Pauses a topic, so that its timeouts do not begin on any node, or resumes it.
+create function timer.pause(topic text) returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    insert into timer.paused values (topic) on conflict do nothing;
+    perform pg_notify('timer', 'paused');
+end
+$$;
+
+create function timer.resume(topic text) returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    delete from timer.paused p where p.topic = resume.topic;
+    perform pg_notify('timer', 'paused');
+end
 $$;
 
 -- Ends an attempt in the caller's transaction, for an effect that happens exactly once. Returns false,

@@ -162,13 +162,36 @@ pub(super) fn load() -> Sql {
     let text = "
 select s.shard, r.due, r.id from unnest($1, $2) as s(shard, epoch), lateral (
     select t.due, t.id from timer.timeout t
-    where t.shard = s.shard and t.ended is null and (t.due, t.id) >= ($3, $4) and (t.due, t.id) < ($5, $6)
+    where t.shard = s.shard and t.ended is null and not t.shelved and (t.due, t.id) >= ($3, $4) and (t.due, t.id) < ($5, $6)
         and (t.begun is null or t.begun < s.epoch)
     order by t.due, t.id limit $7
 ) r order by r.due, r.id";
     let types = vec![Type::INT2_ARRAY, Type::INT8_ARRAY, Type::INT8, Type::UUID, Type::INT8, Type::UUID, Type::INT8];
     Sql { text: text.to_owned(), types }
 }
+
+/// The first timeouts on the shelf of a topic.
+pub(super) const SHELF: (&str, &[Type]) = (
+    "select r.due, r.id from unnest($1, $2) as s(shard, epoch), lateral (
+         select t.due, t.id from timer.timeout t
+         where t.topic = $3 and t.shard = s.shard and t.shelved and t.ended is null
+             and (t.begun is null or t.begun < s.epoch)
+         order by t.due, t.id limit $4
+     ) r order by r.due, r.id limit $4",
+    &[Type::INT2_ARRAY, Type::INT8_ARRAY, Type::TEXT, Type::INT8],
+);
+
+/// The topics with timeouts on their shelves, by one look into the index for each.
+pub(super) const SHELVES: &str = "
+    with recursive shelf(topic) as (
+        (select t.topic from timer.timeout t where t.shelved and t.ended is null order by t.topic limit 1)
+        union all
+        select (
+            select t.topic from timer.timeout t
+            where t.shelved and t.ended is null and t.topic > s.topic order by t.topic limit 1
+        ) from shelf s where s.topic is not null
+    )
+    select topic from shelf where topic is not null";
 
 /// Renews the lease, and reads the mark of the session.
 pub(super) fn renew() -> Sql {

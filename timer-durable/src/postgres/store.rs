@@ -1,7 +1,8 @@
 //! The store's side of the trait.
 
 use super::read::PostgresReader;
-use super::write::Writer;
+use super::statements::{SHELF, SHELVES};
+use super::write::{self, Writer};
 use super::{PostgresStore, connect, lost};
 use crate::TimeoutId;
 use crate::store::{Connect, Membership, Micros, Position, Reader, Store, StoreError, Upkeep, Work};
@@ -60,6 +61,35 @@ impl Store for PostgresStore {
         self.check(result)
     }
 
+    fn set_blocked(&mut self, topics: &[Arc<str>]) -> Result<(), StoreError> {
+        self.blocked = topics.to_vec();
+        Ok(())
+    }
+
+    fn load_shelf(&mut self, topic: &str, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
+        let (shards, epochs) = self.owned();
+        let max = i64::try_from(max).unwrap_or(i64::MAX);
+        let (sql, types) = SHELF;
+        let rows = self.link()?.connection.run(sql, types, &[&shards, &epochs, &topic, &max]);
+        let rows = self.check(rows.map_err(StoreError::from))?;
+        out.extend(rows.iter().map(|row| Position { due: row.get(0), id: write::id(row, 1) }));
+        Ok(())
+    }
+
+    fn shelved_topics(&mut self) -> Result<Vec<String>, StoreError> {
+        self.topics(SHELVES)
+    }
+
+    fn set_paused(&mut self, topic: &str, is_paused: bool) -> Result<(), StoreError> {
+        let sql = if is_paused { "select timer.pause($1)" } else { "select timer.resume($1)" };
+        let result = self.link()?.connection.run(sql, &[Type::TEXT], &[&topic]).map(drop);
+        self.check(result.map_err(StoreError::from))
+    }
+
+    fn paused_topics(&mut self) -> Result<Vec<String>, StoreError> {
+        self.topics("select topic from timer.paused order by topic")
+    }
+
     fn rejoin(&mut self) -> Result<(), StoreError> {
         let result = self.join();
         self.check(result)
@@ -73,7 +103,7 @@ impl Store for PostgresStore {
     }
 
     fn next_upkeep(&self) -> Option<Instant> {
-        let signalled = self.signals.has_foreign() || self.signals.has_shards();
+        let signalled = self.signals.has_foreign() || self.signals.has_shards() || self.signals.has_pauses();
         let mut next = self.next_renew.min(self.lease_end.instant());
         if !self.is_listening() {
             next = next.min(self.next_sweep);
@@ -153,6 +183,11 @@ impl Store for PostgresStore {
 }
 
 impl PostgresStore {
+    fn topics(&mut self, sql: &str) -> Result<Vec<String>, StoreError> {
+        let rows = self.link()?.connection.run(sql, &[], &[]);
+        Ok(self.check(rows.map_err(StoreError::from))?.iter().map(|row| row.get(0)).collect())
+    }
+
     fn work(&mut self, work: Work) -> Result<(), StoreError> {
         let link = self.link()?;
         link.restore_path()?;
@@ -168,6 +203,7 @@ impl PostgresStore {
             shards: &self.shards,
             turn: &mut self.turn,
             locked: &mut self.locked,
+            blocked: &self.blocked,
         })
     }
 

@@ -25,6 +25,7 @@ use crate::TimeoutId;
 use crate::store::{Micros, StoreError};
 use crate::transaction::{Attempt, Operation, Outcome, Target};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -51,6 +52,8 @@ pub(super) struct Writer<'a> {
     pub(super) turn: &'a mut usize,
     /// The timeouts that other transactions had locked at the last look.
     pub(super) locked: &'a mut HashSet<Target>,
+    /// The topics whose timeouts go to their shelves.
+    pub(super) blocked: &'a [Arc<str>],
     /// The estimate of the current time.
     pub(super) now: Micros,
 }
@@ -131,7 +134,7 @@ impl Writer<'_> {
         let (instance, now, shard) = (self.instance as u32, self.now, self.spread(1)[0]);
         let (tables, parts, rows) = loop {
             let open: Vec<usize> = (0..batch.len()).filter(|n| outcomes[*n].is_none()).collect();
-            let tables = Tables::new(batch, &ids, &open, instance, now);
+            let tables = Tables::new(batch, &ids, &open, instance, self.blocked, now);
             match self.send(batch, &ids, &open, &tables, shard)? {
                 Sent::Rows(parts, rows) => break (tables, parts, rows),
                 Sent::Locked(locked) => locked.into_iter().for_each(|n| outcomes[n] = Some(Outcome::Locked)),
@@ -150,7 +153,7 @@ impl Writer<'_> {
             match Part::of_row(number) {
                 Some(Part::Begun) => {
                     if let Some((_, n)) = tables.find(Part::Begun, id(row, 3)) {
-                        outcomes[n] = Some(Outcome::Begun(Box::new(attempt(row))));
+                        outcomes[n] = Some(begun(row));
                     }
                 }
                 Some(part) => {
@@ -294,8 +297,12 @@ fn seen(row: &Row) -> (TimeoutId, Seen) {
     (id(row, 0), Seen { due: row.get(1), shard: row.get(2), begun: row.get(3) })
 }
 
-fn attempt(row: &Row) -> Attempt {
-    Attempt {
+/// Returns the outcome of a begin. Without the number of an attempt, the timeout was put on its
+/// shelf.
+fn begun(row: &Row) -> Outcome {
+    let topic = row.get::<_, String>(7);
+    let Some(attempt) = row.get::<_, Option<i32>>(4) else { return Outcome::Shelved(topic) };
+    Outcome::Begun(Box::new(Attempt {
         forgiven: row.get::<_, i32>(5).unsigned_abs(),
         format: row.get(6),
         key: row.get(8),
@@ -303,6 +310,6 @@ fn attempt(row: &Row) -> Attempt {
         period: row.get(10),
         max_lateness: row.get(11),
         planned: row.get(12),
-        ..Attempt::new(row.get::<_, i32>(4).unsigned_abs(), row.get(1), row.get::<_, String>(7))
-    }
+        ..Attempt::new(attempt.unsigned_abs(), row.get(1), topic)
+    }))
 }

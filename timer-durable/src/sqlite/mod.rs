@@ -16,7 +16,9 @@ mod owner;
 mod read;
 mod reader;
 mod rows;
+mod shelf;
 mod slots;
+mod store;
 mod tally;
 mod tombstones;
 mod unreadable;
@@ -28,25 +30,16 @@ use open::Opened;
 use owner::Owner;
 pub use reader::SqliteReader;
 
-use crate::TimeoutId;
-use crate::store::{Connect, Micros, Position, Reader, Store, StoreError, Upkeep, Work};
-use crate::transaction::{Operation, Outcome, are_accepted};
-use rusqlite::backup::{Backup, StepResult};
+use crate::store::{Micros, StoreError};
 use rusqlite::{Connection, ErrorCode};
-use slots::{Loaded, Page};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 use tally::Tally;
 use unreadable::Place;
 
 /// The shortest time between two writes of the latest time. Only commits that happen anyway write
 /// it.
 const FLOOR_INTERVAL: Micros = 1_000_000;
-
-/// The longest sleep of the keeper while timeouts wait for the wall clock. Nothing tells it of a
-/// step forward or of a suspend.
-const MAX_SLEEP: Duration = Duration::from_secs(30);
 
 /// A store in an SQLite file.
 ///
@@ -91,6 +84,8 @@ pub struct SqliteStore {
     epoch: i64,
     clock: Clock,
     tally: Tally,
+    /// The topics whose timeouts go to their shelves.
+    blocked: Arc<[Arc<str>]>,
 }
 
 impl SqliteStore {
@@ -113,6 +108,7 @@ impl SqliteStore {
             epoch: 0,
             clock: Clock::new(floor),
             tally: Tally::default(),
+            blocked: Arc::default(),
         })
     }
 
@@ -215,175 +211,6 @@ impl SqliteStore {
         if !self.connection.is_autocommit() {
             let _rolled_back = self.connection.execute_batch("rollback");
         }
-    }
-}
-
-impl Store for SqliteStore {
-    fn describe(&self) -> String {
-        format!("sqlite:{}", self.path.display())
-    }
-
-    fn instance(&self) -> u32 {
-        // The epoch grows with each start, and only its lower half is needed to tell instances
-        // apart.
-        self.epoch as u32
-    }
-
-    fn now(&self) -> Micros {
-        self.clock.now()
-    }
-
-    fn time_until(&self, time: Micros) -> Duration {
-        self.clock.time_until(time)
-    }
-
-    fn lease_end(&self) -> Option<Instant> {
-        None
-    }
-
-    fn connect_reader(&self) -> Option<Connect> {
-        let (path, places) = (self.owner.path().to_owned(), self.owner.places());
-        let connect = move || SqliteReader::beside(&path, &places).map(|reader| Box::new(reader) as Box<dyn Reader>);
-        Some(Box::new(connect))
-    }
-
-    fn max_sleep(&self) -> Option<Duration> {
-        Some(MAX_SLEEP)
-    }
-
-    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
-        let result =
-            self.transact(|connection, epoch, now| rows::execute(connection, batch, epoch, now).map_err(failed));
-        let (outcomes, buried) = match result {
-            Err(StoreError::Refused(_)) => self.transact(|connection, epoch, now| {
-                rows::execute_apart(connection, batch, epoch, now).map_err(failed)
-            })?,
-            result => (result?, 0),
-        };
-        self.tally.add(batch, &outcomes);
-        if buried > 0 {
-            self.tally = Tally::start(&self.connection).map_err(failed)?;
-        }
-        Ok(outcomes)
-    }
-
-    fn write_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
-        let mut outcomes = Vec::new();
-        let result = self.transact(|connection, epoch, now| {
-            outcomes = rows::execute(connection, inserts, epoch, now).map_err(failed)?;
-            // The error rolls the transaction back.
-            if are_accepted(inserts, &outcomes) { Ok(()) } else { Err(StoreError::Locked) }
-        });
-        match result {
-            Ok(()) => self.tally.add(inserts, &outcomes),
-            Err(StoreError::Locked) => {}
-            Err(error) => return Err(error),
-        }
-        Ok(outcomes)
-    }
-
-    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
-        self.check()?;
-        let page = Page { range, max, epoch: self.epoch };
-        let start = page.range.start;
-        match page.load(&self.connection, self.clock.now(), out).map_err(failed)? {
-            Loaded::Before(bound) => return Ok(bound),
-            Loaded::Unsorted(slot) => {
-                self.transact(|connection, _, _| slots::move_rows(connection, slot).map_err(failed))?;
-            }
-            Loaded::Unreadable(rows) => self.bury(rows)?,
-        }
-        Ok(start)
-    }
-
-    fn rejoin(&mut self) -> Result<(), StoreError> {
-        self.check()?;
-        self.roll_back();
-        // `query_row` ends a statement without looking at the result of its commit. If the commit
-        // failed, the next instance would use the same epoch, so the update returns no row.
-        self.connection.execute("update meta set epoch = epoch + 1", []).map_err(failed)?;
-        self.epoch = self.connection.query_row("select epoch from meta", [], |row| row.get(0)).map_err(failed)?;
-        let lost = slots::find_lost(&self.connection).map_err(failed)?;
-        self.bury(lost)
-    }
-
-    fn pending(&self) -> Option<u64> {
-        self.tally.pending()
-    }
-
-    fn next_upkeep(&self) -> Option<Instant> {
-        self.tally.next()
-    }
-
-    /// Counts a part of the timeouts.
-    fn upkeep(&mut self, _: &[TimeoutId]) -> Result<Upkeep, StoreError> {
-        self.tally.step(&self.connection).map_err(failed)?;
-        Ok(Upkeep::default())
-    }
-
-    fn complete_in(&mut self, end: Operation, work: Work) -> Result<bool, StoreError> {
-        let done = [end];
-        let mut outcomes = Vec::new();
-        let result = self.transact(|connection, epoch, now| {
-            outcomes = rows::execute(connection, &done, epoch, now).map_err(failed)?;
-            if !matches!(outcomes[..], [Outcome::Changed(_)]) {
-                return Err(StoreError::Fenced);
-            }
-            run(work, connection)
-        });
-        match result {
-            Ok(()) => {
-                self.tally.add(&done, &outcomes);
-                Ok(true)
-            }
-            Err(StoreError::Fenced) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
-        self.transact(|connection, _, _| run(work, connection))
-    }
-
-    fn backup(&mut self, path: &Path) -> Result<(), StoreError> {
-        self.check()?;
-        let (mut copy, _owner) = open::connect(path).map_err(|error| StoreError::Failed(error.to_string()))?;
-        // All calls wait during a backup, so it does not wait for others that use the target.
-        copy.busy_timeout(Duration::ZERO).map_err(failed)?;
-        let backup = Backup::new(&self.connection, &mut copy).map_err(failed)?;
-        // All pages in one step, because the file changes only between the turns of the keeper.
-        let begun = Instant::now();
-        match backup.step(-1).map_err(failed)? {
-            StepResult::Done => {}
-            result => {
-                let reason = format!("the target {} is in use, so nothing was copied ({result:?})", path.display());
-                return Err(StoreError::Failed(reason));
-            }
-        }
-        tracing::info!(to = %path.display(), took = ?begun.elapsed(), "the store was copied");
-        Ok(())
-    }
-
-    fn leave(&mut self) -> Result<(), StoreError> {
-        self.check()?;
-        // A clean end leaves no log behind, so that the file alone can be copied.
-        if let Err(error) = self.connection.execute_batch("pragma wal_checkpoint(truncate)") {
-            tracing::warn!(%error, "the log could not be written back");
-        }
-        Ok(())
-    }
-}
-
-/// Runs work of the user in an open transaction. No temporary table or view may hide a table of the
-/// store.
-fn run(work: Work, connection: &mut Connection) -> Result<(), StoreError> {
-    work(connection).map_err(|error| StoreError::Failed(error.to_string()))?;
-    let hidden = "select name from temp.sqlite_schema where type in ('table', 'view')
-                  and lower(name) in ('meta', 'timeout', 'dead', 'timer_tombstone')";
-    match connection.prepare_cached(hidden).and_then(|mut hidden| hidden.query_row([], |row| row.get::<_, String>(0))) {
-        Err(rusqlite::Error::QueryReturnedNoRows) => Ok(()),
-        Ok(name) => Err(StoreError::Failed(format!("the temporary `{name}` has the name of a table of the store"))),
-        Err(error) => Err(failed(error)),
     }
 }
 

@@ -41,6 +41,7 @@ const SCHEMA: &str = "
     create unique index timeout_by_id on timeout(id);
     create index timeout_by_due on timeout(due, id) where slot is null;
     create index timeout_by_slot on timeout(slot, id, due) where slot is not null;
+    create index timeout_by_shelf on timeout(topic, due, id) where slot = -1;
     create unique index timeout_by_key on timeout(topic, key) where key is not null;
     create table dead(
         id blob not null,
@@ -55,6 +56,7 @@ const SCHEMA: &str = "
     );
     create unique index dead_by_id on dead(id);
     create table timer_tombstone(id blob primary key) without rowid;
+    create table timer_paused(topic text primary key) without rowid;
     create view timer_pending as select
         lower(hex(id)) as id, topic, key, due,
         case
@@ -66,8 +68,9 @@ const SCHEMA: &str = "
     from timeout;";
 
 /// The names of the tables and indexes.
-const NAMES: &str = "'meta', 'timeout', 'timeout_by_id', 'timeout_by_due', 'timeout_by_slot', 'timeout_by_key',
-    'dead', 'dead_by_id', 'timer_tombstone'";
+const NAMES: &str =
+    "'meta', 'timeout', 'timeout_by_id', 'timeout_by_due', 'timeout_by_slot', 'timeout_by_shelf', 'timeout_by_key',
+    'dead', 'dead_by_id', 'timer_tombstone', 'timer_paused'";
 
 /// The flags with which a file is opened. It exists by then.
 const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);

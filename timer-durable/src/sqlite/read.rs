@@ -2,9 +2,11 @@
 //!
 //! A list by key follows the index of keys. A list by due time merges the rows in exact order with
 //! those of the slots that the page reaches. The rows of such a slot are sorted as they are read.
+//! The shelf of each topic is in exact order.
 
 use super::rows::{blob, id};
-use super::slots::WIDTH;
+use super::shelf;
+use super::slots::{SHELF, WIDTH};
 use super::unreadable::is_unreadable;
 use crate::store::{Counts, Filter, Micros, Pending, PendingRow, Position, StoredPending, TimeoutState};
 use crate::transaction::Target;
@@ -125,7 +127,13 @@ pub(super) fn list(
     near.and("slot is null", []);
     behind(&mut near);
     let mut rows = near.rows(db, "due, id", limit)?;
-    let mut last = from.due.saturating_sub(WIDTH);
+    for topic in shelf::topics(db)? {
+        let mut tail = tail();
+        tail.and("slot = -1 and topic = ?", [topic.into()]);
+        behind(&mut tail);
+        rows.extend(tail.rows(db, "due, id", limit)?);
+    }
+    let mut last = from.due.saturating_sub(WIDTH).max(SHELF);
     loop {
         rows.sort_unstable_by_key(PendingRow::position);
         rows.truncate(limit);

@@ -1,6 +1,7 @@
 //! The statements of a batch.
 
-use super::slots;
+use super::shelf;
+use super::slots::{self, SHELF};
 use super::tombstones::Tombstones;
 use super::unreadable::{self, Place};
 use crate::TimeoutId;
@@ -8,6 +9,7 @@ use crate::store::Micros;
 use crate::transaction::{Attempt, IfPending, Insert, NextRun, Operation, Outcome, Target};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, params};
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 pub(super) fn blob(id: TimeoutId) -> [u8; 16] {
     id.as_u128().to_be_bytes()
@@ -17,17 +19,27 @@ pub(super) fn id(bytes: [u8; 16]) -> TimeoutId {
     TimeoutId::from_u128(u128::from_be_bytes(bytes))
 }
 
+/// The facts about the instance that executes a batch.
+#[derive(Clone, Copy)]
+pub(super) struct Instance<'a> {
+    pub(super) epoch: i64,
+    pub(super) now: Micros,
+    /// The topics whose timeouts go to their shelves.
+    pub(super) blocked: &'a [Arc<str>],
+}
+
 /// Executes a batch inside a transaction.
 ///
 /// The statements of the frequent operations are looked up once per batch. None of them needs a
 /// statement journal or a temporary table, which would double the time of a row. That excludes
 /// `returning`, and inserts from a `select`.
-pub(super) fn execute(db: &Connection, batch: &[Operation], epoch: i64, now: Micros) -> Result<Vec<Outcome>> {
+pub(super) fn execute(db: &Connection, batch: &[Operation], instance: Instance<'_>) -> Result<Vec<Outcome>> {
+    let Instance { epoch, now, .. } = instance;
     let far = slots::far(now);
     let tombstones = Tombstones { db, instance: epoch as u32, now };
     let mut create = Create { insert: db.prepare_cached(CREATE)?, has_dead: OnceCell::new(), far };
     let mut end = db.prepare_cached("delete from timeout where id = ?1 and attempt = ?2 and begun is not null")?;
-    let mut begin = Begin { find: db.prepare_cached(FIND)?, update: db.prepare_cached(BEGIN)?, epoch, now };
+    let mut begin = Begin { find: db.prepare_cached(FIND)?, update: db.prepare_cached(BEGIN)?, instance };
     let execute = |operation: &Operation| match operation {
         Operation::Insert(new) => insert(tombstones, &mut create, new),
         Operation::Reset { target, due } => reset(db, target, *due, far),
@@ -50,7 +62,7 @@ pub(super) fn execute(db: &Connection, batch: &[Operation], epoch: i64, now: Mic
         Operation::Bury { id, attempt, reason, next } => bury(db, *id, *attempt, reason, *next, now),
         Operation::Requeue { id, due } => requeue(db, *id, *due),
         Operation::Purge(id) => purge(tombstones, *id),
-        Operation::Begin(id) => begin.execute(*id),
+        Operation::Begin(id) => begin.execute(db, *id),
     };
     batch.iter().map(execute).collect()
 }
@@ -61,14 +73,13 @@ pub(super) fn execute(db: &Connection, batch: &[Operation], epoch: i64, now: Mic
 pub(super) fn execute_apart(
     db: &Connection,
     batch: &[Operation],
-    epoch: i64,
-    now: Micros,
+    instance: Instance<'_>,
 ) -> Result<(Vec<Outcome>, usize)> {
     let mut buried = 0;
     let mut outcomes = Vec::with_capacity(batch.len());
     for operation in batch {
         db.prepare_cached("savepoint operation")?.execute([])?;
-        let outcome = match execute(db, std::slice::from_ref(operation), epoch, now) {
+        let outcome = match execute(db, std::slice::from_ref(operation), instance) {
             Ok(outcome) => outcome,
             // A trigger of the user may have rolled back the whole transaction.
             Err(error) if !unreadable::is_of_row(&error) || db.is_autocommit() => return Err(error),
@@ -76,7 +87,7 @@ pub(super) fn execute_apart(
                 db.prepare_cached("rollback to operation")?.execute([])?;
                 vec![match operation {
                     Operation::Begin(id) if unreadable::is_unreadable(&error) => {
-                        buried += unreadable::bury(db, Place::Id(*id), &error, now)?;
+                        buried += unreadable::bury(db, Place::Id(*id), &error, instance.now)?;
                         Outcome::NotFound
                     }
                     _ => Outcome::Refused(error.to_string()),
@@ -331,7 +342,7 @@ fn delete_dead(db: &Connection, id: TimeoutId) -> Result<usize> {
 }
 
 const FIND: &str = "select attempt + 1, due, topic, forgiven, key, format, payload, period, max_lateness,
-        coalesce(planned, due) from timeout
+        coalesce(planned, due), slot from timeout
      where id = ?1 and (begun is null or begun < ?2)";
 const BEGIN: &str = "update timeout set attempt = ?2, begun = ?3, started = ?4 where id = ?1";
 
@@ -339,16 +350,24 @@ const BEGIN: &str = "update timeout set attempt = ?2, begun = ?3, started = ?4 w
 struct Begin<'c> {
     find: CachedStatement<'c>,
     update: CachedStatement<'c>,
-    epoch: i64,
-    now: Micros,
+    instance: Instance<'c>,
 }
 
 impl Begin<'_> {
-    fn execute(&mut self, id: TimeoutId) -> Result<Outcome> {
-        let begun = self.find.query_row(params![blob(id), self.epoch], |row| {
+    fn execute(&mut self, db: &Connection, id: TimeoutId) -> Result<Outcome> {
+        let Instance { epoch, now, blocked } = self.instance;
+        let mut is_on_shelf = false;
+        let begun = self.find.query_row(params![blob(id), epoch], |row| {
             let due = row.get(1)?;
-            if due > self.now {
+            if due > now {
                 return Ok(Outcome::NotYet(due));
+            }
+            is_on_shelf = row.get::<_, Option<Micros>>(10)? == Some(SHELF);
+            if !is_on_shelf && !blocked.is_empty() {
+                let topic: String = row.get(2)?;
+                if blocked.iter().any(|blocked| **blocked == *topic) {
+                    return Ok(Outcome::Shelved(topic));
+                }
             }
             Ok(Outcome::Begun(Box::new(Attempt {
                 forgiven: row.get(3)?,
@@ -362,8 +381,15 @@ impl Begin<'_> {
             })))
         });
         let begun = begun.optional()?.unwrap_or(Outcome::NotFound);
-        if let Outcome::Begun(attempt) = &begun {
-            self.update.execute(params![blob(id), attempt.attempt, self.epoch, self.now])?;
+        match &begun {
+            Outcome::Begun(attempt) => {
+                self.update.execute(params![blob(id), attempt.attempt, epoch, now])?;
+                if is_on_shelf {
+                    shelf::take(db, id)?;
+                }
+            }
+            Outcome::Shelved(_) => shelf::put(db, id)?,
+            _ => {}
         }
         Ok(begun)
     }

@@ -6,7 +6,8 @@
 //! 71.6 minutes. Within a slot timeouts are ordered by id, so the next one goes to the slot's last
 //! page, which is in memory. Most timeouts are cancelled before their exact order matters.
 //!
-//! A row with a slot is in the index `timeout_by_slot`, and any other in `timeout_by_due`. When the
+//! A row with a slot is in the index `timeout_by_slot`, and any other in `timeout_by_due`. A row on
+//! the shelf of its topic has the slot [`SHELF`], which no page reaches. When the
 //! keeper asks for a page at a slot, about an hour before the slot begins, [`move_rows`] moves a
 //! bounded number of its rows to `timeout_by_due`. After a longer downtime a slot may have begun.
 //! Its rows are then read and sorted in place, because moving a million of them takes half a
@@ -20,6 +21,9 @@ use std::ops::Range;
 
 /// The width of a slot in microseconds, a power of two.
 pub(super) const WIDTH: Micros = 1 << 32;
+
+/// The slot of a row on the shelf of its topic.
+pub(super) const SHELF: Micros = -1;
 
 /// The number of rows that move to the index of due times at once, which takes one to four
 /// milliseconds.
@@ -103,7 +107,7 @@ impl Page {
     /// Returns the first row with a slot that overlaps the range, and its slot.
     fn first_slot(&self, db: &Connection) -> Result<Option<(i64, Result<Micros>)>> {
         db.prepare_cached("select rowid, slot from timeout where slot > ?1 and slot < ?2 order by slot limit 1")?
-            .query_row([self.range.start.due.saturating_sub(WIDTH), self.range.end.due], |row| {
+            .query_row([self.range.start.due.saturating_sub(WIDTH).max(SHELF), self.range.end.due], |row| {
                 Ok((row.get(0)?, row.get(1)))
             })
             .optional()

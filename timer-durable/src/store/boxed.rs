@@ -43,6 +43,11 @@ impl<S: Store + ?Sized> Store for Box<S> {
         write(batch: &[Operation]) -> Result<Vec<Outcome>, StoreError>;
         write_all(inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError>;
         load(range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError>;
+        set_blocked(topics: &[Arc<str>]) -> Result<(), StoreError>;
+        load_shelf(topic: &str, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError>;
+        shelved_topics() -> Result<Vec<String>, StoreError>;
+        set_paused(topic: &str, is_paused: bool) -> Result<(), StoreError>;
+        paused_topics() -> Result<Vec<String>, StoreError>;
         rejoin() -> Result<(), StoreError>;
         set_waker(wake: Arc<dyn Fn() + Send + Sync>) -> ();
         upkeep(running: &[TimeoutId]) -> Result<Upkeep, StoreError>;

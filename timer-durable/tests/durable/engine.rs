@@ -15,7 +15,7 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 /// A list of the attempts that have run, as `payload attempt`.
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 
-fn logging(log: &Log) -> impl Fn(&Due<String>) -> Result<(), Retry> + Send + Sync + 'static {
+pub(crate) fn logging(log: &Log) -> impl Fn(&Due<String>) -> Result<(), Retry> + Send + Sync + 'static {
     let log = log.clone();
     move |due| {
         log.lock().unwrap().push(format!("{} {}", due.payload(), due.attempt()));

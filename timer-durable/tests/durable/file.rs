@@ -310,7 +310,7 @@ fn bad_files_are_refused_with_a_reason() {
 #[test]
 fn a_damaged_file_is_refused_with_the_findings() {
     for (damage, finding) in [
-        ("drop index timeout_by_key", "8 of 9 tables and indexes were found"),
+        ("drop index timeout_by_key", "10 of 11 tables and indexes were found"),
         ("delete from meta", "the table meta does not have one row"),
     ] {
         let folder = Folder::new();

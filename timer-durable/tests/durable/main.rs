@@ -18,6 +18,7 @@ mod follow_ups;
 mod full_disk;
 #[cfg(feature = "sqlite")]
 mod handlers;
+mod isolation;
 mod keeper;
 mod lateness;
 mod many;

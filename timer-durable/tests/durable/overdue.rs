@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use timer_durable::{Due, DurableTimer, MemoryStore, Retry, Topic};
 
-use crate::engine::{Log, SECOND, builder, open, take, text};
+use crate::engine::{Log, SECOND, logging, open, take, text};
 use crate::t;
 
 #[test]
@@ -16,7 +16,8 @@ fn overdue_timeouts_do_not_hold_up_new_ones() {
     drop(timer);
     store.advance_clock(3600 * SECOND);
     let log = Log::default();
-    let (timer, mut driver) = builder(&log).capacity(8).max_running(4).build_manual(store).unwrap();
+    let builder = DurableTimer::builder().max_running(4).topic(t(), logging(&log));
+    let (timer, mut driver) = builder.capacity(8).build_manual(store).unwrap();
     timer.new_timeout(t(), Duration::ZERO, &text("new")).unwrap();
     driver.run_due();
     let ran = take(&log);
@@ -62,7 +63,8 @@ fn new_timeouts_do_not_starve_overdue_ones() {
         drop(timer);
         store.advance_clock(3600 * SECOND);
         let log = Log::default();
-        let (timer, mut driver) = builder(&log).max_running(places).build_manual(store).unwrap();
+        let builder = DurableTimer::builder().max_running(places).topic(t(), logging(&log));
+        let (timer, mut driver) = builder.build_manual(store).unwrap();
         (0..100).for_each(|n| _ = timer.new_timeout(t(), Duration::ZERO, &format!("new{n}")).unwrap());
         driver.run_due();
         let ran = take(&log);

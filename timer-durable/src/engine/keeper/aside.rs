@@ -130,12 +130,6 @@ impl<S: Store> Keeper<S> {
         self.set_aside(collection, MAX_REFUSED);
     }
 
-    /// Returns the timeouts whose begins wait aside.
-    pub(super) fn begins_aside(&self) -> HashSet<TimeoutId> {
-        let operations = self.aside.iter().flat_map(|aside| &aside.collection.batch);
-        operations.filter_map(|operation| if let Operation::Begin(id) = operation { Some(*id) } else { None }).collect()
-    }
-
     /// Frees the place of an attempt whose end waits aside.
     fn park(&mut self, id: TimeoutId) {
         let Some(running) = self.running.get_mut(&id).filter(|running| !running.is_parked) else { return };
@@ -143,6 +137,7 @@ impl<S: Store> Keeper<S> {
             running.is_parked = true;
             self.parked += 1;
             self.overdue_running -= usize::from(running.is_overdue);
+            self.gates.leave(&running.topic);
         }
     }
 
@@ -158,4 +153,10 @@ impl<S: Store> Keeper<S> {
         collection.waited.postponed = None;
         self.aside.push(WaitingBatch { collection, next: now + pause, is_postponed: false });
     }
+}
+
+/// Returns the timeouts whose begins wait aside.
+pub(super) fn begins_in(aside: &[WaitingBatch]) -> HashSet<TimeoutId> {
+    let operations = aside.iter().flat_map(|aside| &aside.collection.batch);
+    operations.filter_map(|operation| if let Operation::Begin(id) = operation { Some(*id) } else { None }).collect()
 }

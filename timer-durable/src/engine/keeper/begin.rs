@@ -3,6 +3,7 @@
 use super::super::attempt::{KeeperHandle, Report, Started, TopicSettings};
 use super::super::collect::{Collection, Origin};
 use super::super::head::Head;
+use super::aside::begins_in;
 use super::{Keeper, Running};
 use crate::TimeoutId;
 use crate::message::{AttemptEnd, AttemptResult};
@@ -22,7 +23,7 @@ const MAX_ANSWER: usize = 16 << 20;
 
 impl<S: Store> Keeper<S> {
     pub(super) fn may_begin(&self) -> bool {
-        let free = self.occupied() < self.settings.max_running && self.rejected.is_empty();
+        let free = self.occupied() < self.settings.max_running && !self.lanes.is_full();
         free && self.stopping.is_none() && self.store.may_begin()
     }
 
@@ -65,7 +66,7 @@ impl<S: Store> Keeper<S> {
     pub(super) fn add_begins(&mut self, collection: &mut Collection, now: Micros) {
         let (places, free) = (self.settings.max_running, self.free_places());
         let overdue_free = free.min(self.places_for_overdue());
-        let aside = self.begins_aside();
+        let aside = begins_in(&self.aside);
         let is_taken = |id: &TimeoutId| self.running.contains_key(id) || aside.contains(id);
         let pace = &mut self.pace;
         let mut may_begin = || pace.allows(now);
@@ -86,12 +87,13 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Notes that an attempt has begun. Returns the task that calls its handler, or `None` if the
-    /// attempt ends without one.
-    pub(super) fn start(&mut self, id: TimeoutId, attempt: Attempt, now: Micros) -> Option<Task> {
+    /// Notes that an attempt has begun. Returns the task that calls its handler with the lane of
+    /// its executor, or `None` if the attempt ends without one.
+    pub(super) fn start(&mut self, id: TimeoutId, attempt: Attempt, now: Micros) -> Option<(usize, Task)> {
         let Attempt { attempt, forgiven, due, planned, topic, key, format, payload, period, max_lateness, .. } =
             attempt;
-        let is_overdue = self.overdue.covers(Position { due, id });
+        let is_from_shelf = self.gates.enter(id, &topic, now);
+        let is_overdue = is_from_shelf || self.overdue.covers(Position { due, id });
         self.remove(id);
         self.overdue_running += usize::from(is_overdue);
         self.figures.lock().begun += 1;
@@ -142,11 +144,12 @@ impl<S: Store> Keeper<S> {
             self.unwritten.push(end(AttemptResult::Failed(Retry::dead(reason))));
             return None;
         }
+        let lane = self.lanes.of(&topic);
         let report = Report::new(&keeper, self.term.clone(), id, attempt);
         let started = Started { id, topic, key, attempt, due, begun: now, keeper };
         let (handler, time_limit) = (handler.clone(), *time_limit);
         time_limit.into_iter().for_each(|limit| self.look_after(id, limit, now));
-        Some(Task::new(move || handler(started, payload, format, report)))
+        Some((lane, Task::new(move || handler(started, payload, format, report))))
     }
 }
 

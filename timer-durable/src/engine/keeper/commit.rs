@@ -41,8 +41,10 @@ impl<S: Store> Keeper<S> {
                 self.inbox.try_recv().ok()
             });
             let Some(message) = next else { break };
-            let may_take_long =
-                matches!(message, Message::UseStore(_) | Message::ScheduleMany(..) | Message::Complete { .. });
+            let may_take_long = matches!(
+                message,
+                Message::UseStore(_) | Message::ScheduleMany(..) | Message::Complete { .. } | Message::Pause { .. }
+            );
             match self.conflict(&collection, &message).or_else(|| self.held.place_of(&message)) {
                 Some(place) => self.held.push(place, message),
                 None => self.take(&mut collection, message, now),
@@ -57,6 +59,9 @@ impl<S: Store> Keeper<S> {
         let paused = self.paused_until.is_some_and(|until| until > Instant::now());
         if self.may_begin() && !self.must_rejoin && !paused {
             self.add_begins(&mut collection, now);
+            if let Err(error) = self.add_shelved(&mut collection, now) {
+                self.fail(&error);
+            }
         }
         collection
     }
@@ -82,6 +87,7 @@ impl<S: Store> Keeper<S> {
             Message::Complete { id, attempt, work, reply } => {
                 reply.send(self.complete(id, attempt, work, now));
             }
+            Message::Pause { topic, is_paused, reply } => reply.send(self.set_paused(topic, is_paused)),
             Message::UseStore(visit) => visit(&mut self.store),
             Message::Stop { until, reply } => self.begin_stop(until, reply),
         }
@@ -91,7 +97,7 @@ impl<S: Store> Keeper<S> {
     /// written one after the other. After `until` they wait for the next turn.
     pub(super) fn write(&mut self, collection: Collection, until: Instant) {
         let began = Instant::now();
-        let result = self.store.write(&collection.batch);
+        let result = self.block(&collection.batch).and_then(|()| self.store.write(&collection.batch));
         self.figures.lock().commit_time.record(began.elapsed());
         match result {
             Ok(outcomes) => {
@@ -169,7 +175,11 @@ impl<S: Store> Keeper<S> {
                     self.remove(id);
                     self.put(Position { due, id }, now);
                 }
-                _ => self.remove(id),
+                Outcome::Shelved(topic) => self.shelve(id, &topic, now),
+                _ => {
+                    self.remove(id);
+                    self.gates.forget(id);
+                }
             }
         }
         // Callers come first, because the executor may take its time.

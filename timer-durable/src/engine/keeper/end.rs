@@ -228,6 +228,7 @@ impl<S: Store> Keeper<S> {
             self.parked -= 1;
         } else {
             self.overdue_running -= usize::from(running.is_overdue);
+            self.gates.leave(&running.topic);
         }
         self.overdue.push_ready(id);
         self.current.push_ready(id);

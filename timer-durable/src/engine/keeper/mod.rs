@@ -31,33 +31,35 @@ mod aside;
 mod begin;
 mod commit;
 mod end;
+mod gates;
 mod hand_over;
 mod limits;
 mod many;
 mod memory;
+mod settings;
 mod stop;
 
-use super::attempt::{Settle, TopicSettings};
 use super::collect::Held;
 use super::head::{Head, IdMap};
 use super::pace::Pace;
-use super::term::{Progress, Term};
+use super::term::Term;
 use crate::TimeoutId;
 use crate::message::{AttemptEnd, Message};
-use crate::new_timeout::NewTimeout;
 use crate::shutdown::{DurableStopReport, Shutdown};
 use crate::stats::Figures;
 use crate::store::{Micros, Store, StoreError};
 use aside::WaitingBatch;
 use crossbeam_channel::{Receiver, Sender};
+use gates::Gates;
+use hand_over::Lanes;
 use limits::Limits;
 pub(crate) use limits::THREADS;
 use memory::heads;
-use std::collections::{HashMap, VecDeque};
+use settings::Running;
+pub(crate) use settings::Settings;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stop::Ending;
-use timer_executor::{Task, TaskExecutor, ThreadPoolExecutor};
 
 /// The first pause after a failure of the store.
 const MIN_PAUSE: Duration = Duration::from_millis(10);
@@ -66,50 +68,10 @@ const MIN_PAUSE: Duration = Duration::from_millis(10);
 /// statement after the other that waits for a lock. A turn in which upkeep is due ends earlier.
 const DIVIDING: Duration = Duration::from_millis(100);
 
-/// The settings of an engine.
-pub(crate) struct Settings {
-    pub(crate) name: String,
-    pub(crate) capacity: usize,
-    pub(crate) page: usize,
-    pub(crate) max_batch: usize,
-    pub(crate) max_running: usize,
-    pub(crate) overdue_rate: Option<u32>,
-    /// The longest pause after a failure of the store. Zero on virtual time.
-    pub(crate) max_pause: Duration,
-    pub(crate) topics: HashMap<Arc<str>, TopicSettings>,
-    /// Topics that other programs handle.
-    pub(crate) elsewhere: Vec<Arc<str>>,
-    pub(crate) max_payload: usize,
-    pub(crate) executor: Arc<dyn TaskExecutor>,
-    /// The executor, if it is the default one.
-    pub(crate) pool: Option<Arc<ThreadPoolExecutor>>,
-    pub(crate) settle: Option<Settle>,
-}
-
 /// Whether the keeper goes on.
 pub(crate) enum Flow {
     Continue,
     End(Ending),
-}
-
-/// An attempt whose handler runs.
-struct Running {
-    attempt: u32,
-    forgiven: u32,
-    /// The due time of the run before its retries.
-    planned: Micros,
-    topic: Arc<str>,
-    period: Option<Micros>,
-    is_overdue: bool,
-    /// Whether its end waits aside, so that it takes no place of a handler.
-    is_parked: bool,
-    /// The next timeout of its key, which the handler has scheduled.
-    then: Option<Box<NewTimeout>>,
-    /// Whether the timeout was too late to begin, so its handler does not run.
-    has_expired: bool,
-    /// The time of the next look at its time limit.
-    look: Option<Micros>,
-    progress: Arc<Progress>,
 }
 
 struct Stopping {
@@ -146,9 +108,8 @@ pub(crate) struct Keeper<S> {
     unwritten: Vec<AttemptEnd>,
     /// Operations that wait apart from all others.
     aside: Vec<WaitingBatch>,
-    /// Tasks that the executor has rejected, and the pause before they are offered again.
-    rejected: VecDeque<Task>,
-    rejected_pause: Duration,
+    lanes: Lanes,
+    gates: Gates,
     must_rejoin: bool,
     /// The text of the last failure of the store.
     failure: String,
@@ -179,7 +140,8 @@ impl<S: Store> Keeper<S> {
         let pause = MIN_PAUSE.min(settings.max_pause);
         let (overdue, current) = heads(&store, &settings);
         let term = Term::new(shutdown.clone(), || store.lease_end());
-        Ok(Self {
+        let (lanes, gates) = (Lanes::new(&settings), Gates::new(&settings, store.now()));
+        let mut keeper = Self {
             overdue,
             current,
             pace,
@@ -198,15 +160,17 @@ impl<S: Store> Keeper<S> {
             held: Held::default(),
             unwritten: Vec::new(),
             aside: Vec::new(),
-            rejected: VecDeque::new(),
-            rejected_pause: MIN_PAUSE,
+            lanes,
+            gates,
             must_rejoin: false,
             failure: String::new(),
             pause,
             paused_until: None,
             stopping: None,
             shutdown,
-        })
+        };
+        keeper.open_gates()?;
+        Ok(keeper)
     }
 
     /// Returns the first time at which a timeout in memory may begin.
@@ -217,7 +181,8 @@ impl<S: Store> Keeper<S> {
         let due = |head: &Head| if head.has_ready() { Some(self.store.now()) } else { head.next_due() };
         let overdue = due(&self.overdue).filter(|_| self.places_for_overdue() > 0);
         let overdue = overdue.map(|due| self.pace.next().map_or(due, |next| due.max(next)));
-        [overdue, due(&self.current)].into_iter().flatten().min()
+        let shelf = self.next_shelf().filter(|_| self.places_for_overdue() > 0);
+        [overdue, due(&self.current), shelf].into_iter().flatten().min()
     }
 
     /// Returns the time from which the next page can be loaded.
@@ -266,7 +231,7 @@ impl<S: Store> Keeper<S> {
                 until.extend(self.next_due().and_then(|due| self.instant(due, now)));
             }
             // The executor may be busy with tasks whose ends nobody reports here.
-            until.extend((!self.rejected.is_empty()).then(|| now + self.rejected_pause));
+            until.extend(self.lanes.pause().map(|pause| now + pause));
         }
         match until.into_iter().min() {
             None => None,
@@ -350,6 +315,7 @@ impl<S: Store> Keeper<S> {
                 self.paused_until = None;
                 self.term = Term::new(self.shutdown.clone(), || self.store.lease_end());
                 (self.overdue, self.current) = heads(&self.store, &self.settings);
+                self.load_gates();
             }
             Err(error) => self.fail(&error),
         }
@@ -365,6 +331,9 @@ impl<S: Store> Keeper<S> {
             Ok(upkeep) => {
                 if upkeep.shards_gained {
                     (self.overdue, self.current) = heads(&self.store, &self.settings);
+                }
+                if upkeep.shards_gained || upkeep.pauses_changed {
+                    self.load_gates();
                 }
                 let now = self.store.now();
                 upkeep.foreign.into_iter().for_each(|position| self.put(position, now));

@@ -1,0 +1,165 @@
+//! Topics that are paused, limited or hang, beside others.
+
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::executor::block_on;
+use timer_durable::{
+    Due, DurableTimer, DurableTimerBuilder, Error, IfPending, ManualDurableDriver, MemoryStore, Reader, Retry, Topic,
+};
+use timer_executor::ThreadPoolExecutor;
+
+use crate::t;
+
+const SECOND: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(60);
+const OTHER: Topic<()> = Topic::new("other");
+
+/// The lateness of each run of a topic.
+type Lags = Arc<Mutex<Vec<Duration>>>;
+
+fn noting(lags: &Lags) -> impl Fn(&Due<()>) -> Result<(), Retry> + use<> {
+    let lags = lags.clone();
+    move |due| Ok(lags.lock().unwrap().push(due.lag()))
+}
+
+struct Bench {
+    timer: DurableTimer,
+    driver: ManualDurableDriver,
+    topic: Lags,
+    other: Lags,
+}
+
+/// Opens a timer with little memory. `limit` sets the limits of the first topic.
+fn open(store: MemoryStore, limit: fn(DurableTimerBuilder) -> DurableTimerBuilder) -> Bench {
+    let (topic, other) = (Lags::default(), Lags::default());
+    let builder = limit(DurableTimer::builder().capacity(64).topic(t(), noting(&topic)));
+    let (timer, driver) = builder.topic(OTHER, noting(&other)).build_manual(store).unwrap();
+    Bench { timer, driver, topic, other }
+}
+
+fn schedule(timer: &DurableTimer, topic: Topic<()>, count: usize, delay: Duration) {
+    (0..count).for_each(|_| _ = timer.new_timeout(topic, delay, &()).unwrap());
+}
+
+fn count(lags: &Lags) -> usize {
+    lags.lock().unwrap().len()
+}
+
+#[test]
+fn a_paused_topic_delays_no_other() {
+    const MANY: usize = 1_000;
+    let store = MemoryStore::new();
+    let mut bench = open(store.clone(), |builder| builder);
+    bench.timer.pause(t::<()>()).unwrap();
+    schedule(&bench.timer, t(), MANY, SECOND);
+    (1..=20).for_each(|n| schedule(&bench.timer, OTHER, 10, n * SECOND));
+    assert_eq!(bench.driver.advance(10 * SECOND), 100);
+    // After a restart, the rows of the topic are overdue.
+    bench.driver.crash();
+    let mut bench = open(store.clone(), |builder| builder);
+    assert_eq!(bench.timer.paused_topics().unwrap(), ["t"]);
+    assert_eq!(bench.driver.advance(10 * SECOND), 100);
+    let late = bench.other.lock().unwrap().iter().filter(|lag| !lag.is_zero()).count();
+    assert_eq!((late, count(&bench.topic), bench.timer.counts().unwrap().pending), (0, 0, MANY as u64));
+    schedule(&bench.timer, OTHER, 1, SECOND);
+    bench.timer.resume(t::<()>()).unwrap();
+    assert_eq!((bench.driver.advance(SECOND), count(&bench.topic)), (MANY + 1, MANY), "D2");
+    assert_eq!(bench.timer.paused_topics().unwrap(), [""; 0]);
+}
+
+#[test]
+fn a_paused_topic_does_not_use_the_rate_of_overdue_timeouts() {
+    let store = MemoryStore::new();
+    let bench = open(store.clone(), |builder| builder);
+    bench.timer.pause(t::<()>()).unwrap();
+    schedule(&bench.timer, t(), 100, SECOND);
+    schedule(&bench.timer, OTHER, 1, 2 * SECOND);
+    bench.driver.crash();
+    store.advance_clock(60 * SECOND);
+    let mut bench = open(store, |builder| builder.overdue_rate(10));
+    assert_eq!(bench.driver.advance(SECOND), 1, "D13");
+}
+
+#[test]
+fn a_paused_timeout_can_be_moved_and_cancelled() {
+    let mut bench = open(MemoryStore::new(), |builder| builder);
+    block_on(bench.timer.pause_async(t::<()>())).unwrap();
+    let keys = ["moved", "cancelled", "replaced", "earlier"];
+    let put = |bench: &Bench, key: &str, delay, if_pending| {
+        bench.timer.new_timeout_keyed(t(), key, delay, &(), if_pending).unwrap();
+    };
+    keys.iter().for_each(|key| put(&bench, key, SECOND, IfPending::Keep));
+    assert_eq!(bench.driver.advance(2 * SECOND), 0, "all are on the shelf");
+    bench.timer.reset(t::<()>(), "moved", 10 * SECOND).unwrap();
+    bench.timer.cancel(t::<()>(), "cancelled").unwrap();
+    put(&bench, "replaced", 20 * SECOND, IfPending::Replace);
+    put(&bench, "earlier", SECOND, IfPending::Earlier);
+    block_on(bench.timer.resume_async(t::<()>())).unwrap();
+    assert_eq!([0, 9, 1, 10].map(|seconds| bench.driver.advance(seconds * SECOND)), [1, 0, 1, 1]);
+    assert_eq!(bench.timer.counts().unwrap().pending, 0);
+}
+
+#[test]
+fn a_rate_belongs_to_its_topic() {
+    let mut bench = open(MemoryStore::new(), |builder| builder.rate(2, Duration::from_secs(10)));
+    schedule(&bench.timer, t(), 10, SECOND);
+    (1..=20).for_each(|n| schedule(&bench.timer, OTHER, 10, n * SECOND));
+    bench.driver.advance(21 * SECOND);
+    assert_eq!((count(&bench.topic), count(&bench.other)), (5, 200));
+    assert!(bench.other.lock().unwrap().iter().all(Duration::is_zero));
+    bench.driver.advance(25 * SECOND);
+    let seconds: Vec<u64> = bench.topic.lock().unwrap().iter().map(Duration::as_secs).collect();
+    assert_eq!(seconds, [0, 4, 9, 14, 19, 24, 29, 34, 39, 44], "with a burst of a tenth of a second");
+}
+
+#[test]
+fn a_topic_that_hangs_delays_no_other() {
+    let store = MemoryStore::new();
+    let (open, gate) = channel::<()>();
+    let (gate, (entered, enters)) = (Mutex::new(gate), channel());
+    let hangs = move |_: &Due<()>| {
+        entered.send(()).map_err(Retry::new)?;
+        let _open = gate.lock().unwrap().recv();
+        Ok(())
+    };
+    let (ran, runs) = channel();
+    let timer = DurableTimer::builder()
+        .capacity(64)
+        .max_running(8)
+        .topic(t(), hangs)
+        .executor(ThreadPoolExecutor::new(2))
+        .max_running(4)
+        .topic(OTHER, move |_: &Due<()>| ran.send(()).map_err(Retry::new))
+        .open(store.clone())
+        .unwrap();
+    schedule(&timer, t(), 1_000, Duration::ZERO);
+    enters.recv_timeout(PATIENCE).unwrap();
+    for _ in 0..20 {
+        schedule(&timer, OTHER, 10, Duration::ZERO);
+        (0..10).for_each(|_| runs.recv_timeout(PATIENCE).expect("the other topic goes on"));
+    }
+    let stats = timer.stats();
+    // The end of the other topic's last attempt may be on its way.
+    assert!(stats.running <= 5 && stats.in_memory <= 64, "{stats:?}");
+    drop(open);
+    (1..1_000).for_each(|_| enters.recv_timeout(PATIENCE).expect("D2"));
+    timer.stop(PATIENCE).unwrap();
+    assert_eq!(timer.stats().done, 1_200);
+    assert_eq!(store.clone().counts().unwrap().pending, 0);
+}
+
+#[test]
+fn limits_that_are_not_allowed_are_refused() {
+    let refused = |limit: fn(DurableTimerBuilder) -> DurableTimerBuilder| {
+        let builder = limit(DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())));
+        match builder.build_manual(MemoryStore::new()) {
+            Err(Error::Setting { name, .. }) => name,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(refused(|builder| builder.max_running(0)), "max_running");
+    assert_eq!(refused(|builder| builder.rate(0, SECOND)), "rate");
+    assert_eq!(refused(|builder| builder.rate(1, Duration::ZERO)), "rate");
+}
