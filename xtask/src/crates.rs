@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("timer-metrics", &["timer-core", "timer-durable"]),
     ("timer-durable", &["timer-executor", "timer-core"]),
     ("timer-durable-model", &[]),
+    ("timer-cli", &["timer-durable"]),
     ("timer-adapters", &["timer-core"]),
     ("timer-bench", &LIBRARIES),
     ("examples", &LIBRARIES),

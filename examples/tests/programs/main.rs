@@ -1,7 +1,6 @@
 //! The small programs as their users see them, each with small sizes and with wrong arguments.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test panics on an unexpected error")]
 
-mod dead_letters;
 mod event_loop;
 mod heartbeat;
 mod http_server;

@@ -10,6 +10,7 @@
 //! Times are the wall clock of the machine, but never less than the latest time in the file.
 
 mod clock;
+mod foreign;
 mod log;
 mod open;
 mod owner;
@@ -24,6 +25,7 @@ mod tombstones;
 mod unreadable;
 
 use clock::Clock;
+use foreign::ForeignWrites;
 use log::Log;
 pub use open::OpenError;
 use open::Opened;
@@ -86,6 +88,7 @@ pub struct SqliteStore {
     tally: Tally,
     /// The topics whose timeouts go to their shelves.
     blocked: Arc<[Arc<str>]>,
+    foreign: ForeignWrites,
 }
 
 impl SqliteStore {
@@ -109,6 +112,7 @@ impl SqliteStore {
             clock: Clock::new(floor),
             tally: Tally::default(),
             blocked: Arc::default(),
+            foreign: ForeignWrites::default(),
         })
     }
 
@@ -152,7 +156,8 @@ impl SqliteStore {
         let now = self.clock.now();
         let (epoch, written) = (self.epoch, self.clock.written);
         self.connection.prepare_cached("begin immediate").and_then(|mut begin| begin.execute([])).map_err(failed)?;
-        let result = body(&mut self.connection, epoch, now);
+        let looked = self.foreign.look(&self.connection).map_err(failed);
+        let result = looked.and_then(|()| body(&mut self.connection, epoch, now));
         let result = result.and_then(|result| {
             if now - self.clock.written >= FLOOR_INTERVAL {
                 let mut floor = self.connection.prepare_cached("update meta set floor = ?1").map_err(failed)?;

@@ -136,13 +136,18 @@ impl Store for SqliteStore {
     }
 
     fn next_upkeep(&self) -> Option<Instant> {
-        self.tally.next()
+        if self.foreign.are_found { Some(Instant::now()) } else { self.tally.next() }
     }
 
     /// Counts a part of the timeouts.
     fn upkeep(&mut self, _: &[TimeoutId]) -> Result<Upkeep, StoreError> {
-        self.tally.step(&self.connection).map_err(failed)?;
-        Ok(Upkeep::default())
+        let shards_gained = std::mem::take(&mut self.foreign.are_found);
+        if shards_gained {
+            self.tally = Tally::start(&self.connection).map_err(failed)?;
+        } else {
+            self.tally.step(&self.connection).map_err(failed)?;
+        }
+        Ok(Upkeep { shards_gained, pauses_changed: shards_gained, ..Upkeep::default() })
     }
 
     fn complete_in(&mut self, end: Operation, work: Work) -> Result<bool, StoreError> {

@@ -170,9 +170,10 @@ impl Filter {
         self
     }
 
-    /// Returns the keys of the prefix, from the first one to the first one behind them. `None` is
-    /// behind all keys. Keys are compared by their bytes.
-    pub(crate) fn keys(&self) -> Option<(&str, Option<String>)> {
+    /// Returns the range of the keys with the prefix, for a store that searches an index of keys in
+    /// the order of their bytes. `None` is behind all keys.
+    #[must_use]
+    pub fn keys(&self) -> Option<(&str, Option<String>)> {
         let prefix = self.key_prefix.as_deref()?;
         let mut end = prefix.to_owned();
         while let Some(last) = end.pop() {

@@ -122,3 +122,21 @@ fn a_file_is_read_beside_its_owner() {
     let seen: String = other.unwrap().query_row(view, [], |row| row.get(0)).unwrap();
     assert_eq!(seen, "trunsrunning1,twaitspending0");
 }
+
+#[test]
+fn a_row_of_another_program_is_found_with_the_next_commit() {
+    let folder = Folder::new();
+    let (sender, ran) = channel();
+    let handle = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
+    let timer = DurableTimer::builder().topic(t(), handle).open(SqliteStore::open(folder.file()).unwrap()).unwrap();
+    timer.new_timeout(t(), LONG, "a").unwrap();
+    let other = rusqlite::Connection::open(folder.file()).unwrap();
+    other
+        .execute("insert into timeout(id, due, topic, format, payload) values (zeroblob(16), 0, 't', 2, x'62')", [])
+        .unwrap();
+    timer.new_timeout(t(), LONG, "c").unwrap();
+    assert_eq!(ran.recv_timeout(LONG).as_deref(), Ok("b"));
+    while timer.stats().pending != Some(2) {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,153 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use lexopt::{Arg, ValueExt};
+use timer_durable::transaction::Target;
+use timer_durable::{TimeoutId, TimeoutState};
+
+/// The command with its operands.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    List,
+    Show(Target),
+    Counts,
+    Dead,
+    Cancel(Target),
+    /// Cancels the timeouts of the topic and the prefix.
+    CancelMany {
+        topic: String,
+        prefix: String,
+    },
+    Run(Target),
+    /// `None` is all dead letters.
+    Requeue(Option<TimeoutId>),
+    Purge(Option<TimeoutId>),
+    Pause(String),
+    Resume(String),
+}
+
+/// The options of a run.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) store: String,
+    pub(crate) command: Command,
+    pub(crate) topic: Option<String>,
+    pub(crate) prefix: Option<String>,
+    pub(crate) state: Option<TimeoutState>,
+    pub(crate) within: Option<Duration>,
+    pub(crate) limit: usize,
+    pub(crate) json: bool,
+}
+
+/// A command line that was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Parsed {
+    Run(Options),
+    Help,
+    Version,
+}
+
+const COMMANDS: &str = "list, show, counts, dead, cancel, run, requeue, purge, pause, resume";
+
+/// Reads a command line. An error names the given and the allowed values.
+pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, lexopt::Error> {
+    let mut parser = lexopt::Parser::from_args(args);
+    let (mut store, mut topic, mut prefix, mut state, mut within) = (None, None, None, None, None);
+    let (mut limit, mut json, mut words) = (100, false, Vec::new());
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Arg::Long("store") => store = Some(parser.value()?.string()?),
+            Arg::Long("topic") => topic = Some(parser.value()?.string()?),
+            Arg::Long("prefix") => prefix = Some(parser.value()?.string()?),
+            Arg::Long("state") => state = Some(read_state(&parser.value()?.string()?)?),
+            Arg::Long("within") => within = Some(parser.value()?.parse_with(humantime::parse_duration)?),
+            Arg::Long("limit") => limit = parser.value()?.parse()?,
+            Arg::Long("json") => json = true,
+            Arg::Short('h') | Arg::Long("help") => return Ok(Parsed::Help),
+            Arg::Short('V') | Arg::Long("version") => return Ok(Parsed::Version),
+            Arg::Value(word) => words.push(word.string()?),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let store = store.ok_or("--store is missing; allowed: a file, postgres://USER@HOST/DATABASE")?;
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let target = |words: &[&str]| match words {
+        [id] => id.parse().map(Target::Id).map_err(|error| lexopt::Error::Custom(Box::new(error))),
+        [topic, key] => Ok(Target::Key { topic: (*topic).to_owned(), key: (*key).to_owned() }),
+        _ => Err(format!("the target is '{}'; allowed: ID, or TOPIC KEY", words.join(" ")).into()),
+    };
+    let letter = |words: &[&str]| match words {
+        ["all"] => Ok(None),
+        [id] => id.parse().map(Some).map_err(|error| lexopt::Error::Custom(Box::new(error))),
+        _ => Err(format!("the dead letter is '{}'; allowed: ID, all", words.join(" ")).into()),
+    };
+    let command = match (&*words, &topic, &prefix) {
+        (["list"], Some(_), Some(_)) | (["list"], _, None) => Command::List,
+        (["list" | "cancel"], None, Some(_)) => return Err("--prefix needs --topic".into()),
+        (["cancel"], Some(topic), Some(prefix)) => Command::CancelMany { topic: topic.clone(), prefix: prefix.clone() },
+        (["counts"], ..) => Command::Counts,
+        (["dead"], ..) => Command::Dead,
+        (["show", rest @ ..], ..) => Command::Show(target(rest)?),
+        (["cancel", rest @ ..], ..) => Command::Cancel(target(rest)?),
+        (["run", rest @ ..], ..) => Command::Run(target(rest)?),
+        (["requeue", rest @ ..], ..) => Command::Requeue(letter(rest)?),
+        (["purge", rest @ ..], ..) => Command::Purge(letter(rest)?),
+        (["pause", topic], ..) => Command::Pause((*topic).to_owned()),
+        (["resume", topic], ..) => Command::Resume((*topic).to_owned()),
+        (words, ..) => return Err(format!("the command is '{}'; allowed: {COMMANDS}", words.join(" ")).into()),
+    };
+    Ok(Parsed::Run(Options { store, command, topic, prefix, state, within, limit, json }))
+}
+
+fn read_state(text: &str) -> Result<TimeoutState, lexopt::Error> {
+    match text {
+        "pending" => Ok(TimeoutState::Pending),
+        "running" => Ok(TimeoutState::Running),
+        "retrying" => Ok(TimeoutState::Retrying),
+        other => Err(format!("--state: '{other}' given; allowed: pending, running, retrying").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Command, String> {
+        match parse(line.split(' ').map(OsString::from)) {
+            Ok(Parsed::Run(options)) => Ok(options.command),
+            Ok(other) => Err(format!("{other:?}")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn a_target_is_an_id_or_a_key() {
+        let key = Target::Key { topic: "t".to_owned(), key: "k".to_owned() };
+        assert_eq!(read("--store a cancel t k"), Ok(Command::Cancel(key)));
+        let id = TimeoutId::from_u128(7);
+        assert_eq!(read(&format!("show {id} --store a")), Ok(Command::Show(Target::Id(id))));
+        assert_eq!(read("--store a purge all"), Ok(Command::Purge(None)));
+        let many = Command::CancelMany { topic: "t".to_owned(), prefix: "7/".to_owned() };
+        assert_eq!(read("--store a cancel --topic t --prefix 7/"), Ok(many));
+    }
+
+    #[test]
+    fn a_refusal_names_the_allowed_values() {
+        for (line, text) in [
+            ("list", "--store is missing"),
+            ("--store a eat", "the command is 'eat'; allowed: list, show"),
+            ("--store a cancel", "allowed: ID, or TOPIC KEY"),
+            ("--store a requeue", "allowed: ID, all"),
+            ("--store a show 17", "32 hexadecimal digits"),
+            ("--store a list --prefix x", "--prefix needs --topic"),
+            ("--store a list --state old", "allowed: pending, running, retrying"),
+            ("--store a list --within soon", "soon"),
+            ("--store a list --size 3", "--size"),
+        ] {
+            let error = read(line).unwrap_err();
+            assert!(error.contains(text), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The command `timer`, which shows and changes durable timeouts.
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod open;
+mod print;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+Shows and changes durable timeouts in an SQLite file or a PostgreSQL database.
+
+Usage: timer --store STORE COMMAND [OPTIONS]
+
+Commands:
+  list              timeouts that are pending or running
+  show TARGET       one of them, with its payload
+  counts            the number of timeouts and of dead letters
+  dead              dead letters
+  cancel TARGET     end a pending timeout, or with --prefix many of a topic
+  run TARGET        make a pending timeout due now
+  requeue ID|all    make a dead letter pending again and due now
+  purge ID|all      delete a dead letter
+  pause TOPIC       let no timeout of a topic begin, on all nodes
+  resume TOPIC      end a pause
+
+A TARGET is an ID, or a TOPIC and a KEY. While a program owns an SQLite file, only list, show, counts
+and dead work. A change of a PostgreSQL database joins it as a node for a moment.
+
+Options:
+  --store STORE     a file, or postgres://USER@HOST/DATABASE
+  --topic TOPIC     list, dead, cancel, requeue, purge: only this topic
+  --prefix PREFIX   list, cancel: only keys that begin with this; needs a topic
+  --state STATE     list: only pending, running or retrying
+  --within TIME     list: only those that are due within this time, such as 90s or 2h
+  --limit N         list, dead: at most N rows [default: 100]
+  --json            one JSON object per line
+  -h, --help        print this
+  -V, --version     print the version
+";
+
+fn main() -> ExitCode {
+    let options = match args::parse(std::env::args_os().skip(1)) {
+        Ok(args::Parsed::Run(options)) => options,
+        Ok(args::Parsed::Help) => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Ok(args::Parsed::Version) => {
+            println!("timer {}", env!("CARGO_PKG_VERSION"));
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("timer: {error}\nSee timer --help.");
+            return ExitCode::from(2);
+        }
+    };
+    match commands::run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // The text may have a name of the store.
+            eprintln!("timer: {}", print::visible(&error.to_string()));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Opening a store to read or to change it.
+
+use std::error::Error;
+
+use timer_durable::{PostgresStore, Reader, SqliteReader, SqliteStore, Store};
+
+/// Returns the file of a store, or `None` if it is the URL of a server.
+fn file(store: &str) -> Option<&str> {
+    let is_url = store.starts_with("postgres://") || store.starts_with("postgresql://");
+    (!is_url).then(|| store.strip_prefix("sqlite:").unwrap_or(store))
+}
+
+pub(crate) fn to_read(store: &str) -> Result<Box<dyn Reader>, Box<dyn Error>> {
+    Ok(match file(store) {
+        Some(file) => Box::new(SqliteReader::open(file)?),
+        None => Box::new(PostgresStore::connect(store)?),
+    })
+}
+
+/// Calls a function with a store that it may change.
+pub(crate) fn to_change<R>(
+    store: &str,
+    change: impl FnOnce(&mut dyn Store) -> Result<R, Box<dyn Error>>,
+) -> Result<R, Box<dyn Error>> {
+    let mut store: Box<dyn Store> = match file(store) {
+        Some(file) => {
+            // `SqliteStore::open` would make a new file.
+            SqliteReader::open(file)?;
+            Box::new(SqliteStore::open(file)?)
+        }
+        None => Box::new(PostgresStore::connect(store)?),
+    };
+    // Only a member of the store may write.
+    store.rejoin()?;
+    let result = change(&mut *store);
+    store.leave()?;
+    result
+}

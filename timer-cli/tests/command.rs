@@ -1,0 +1,114 @@
+//! The command on a file, beside its owner and alone.
+#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use timer_durable::{Due, DurableTimer, IfPending, Retry, SqliteStore, Topic};
+
+const CLOSE: Topic<String> = Topic::new("close");
+const DAY: Duration = Duration::from_secs(86_400);
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("timer-cli-{}", timer_durable::TimeoutId::new()));
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("timeouts.db")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _removed = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn timer(file: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_timer")).arg("--store").arg(file).args(args).output().unwrap()
+}
+
+/// Runs the command, which has to succeed, and returns its lines.
+fn lines(file: &Path, args: &[&str]) -> Vec<String> {
+    let output = timer(file, args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn error(file: &Path, args: &[&str]) -> String {
+    let output = timer(file, args);
+    assert!(!output.status.success(), "{args:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// Opens a timer that buries what is due.
+fn open(file: &Path) -> DurableTimer {
+    let bury = |_: &Due<String>| -> Result<(), Retry> { Err(Retry::dead("no \u{1b}[31mshop")) };
+    DurableTimer::builder().topic(CLOSE, bury).open(SqliteStore::open(file).unwrap()).unwrap()
+}
+
+#[test]
+fn a_file_is_shown_beside_its_owner_and_changed_without_it() {
+    let folder = Folder::new();
+    let file = folder.file();
+    let owner = open(&file);
+    for key in ["7/a", "7/b\u{1b}[2J", "8/c", "8/d"] {
+        owner.new_timeout_keyed(CLOSE, key, DAY, "pay\nload", IfPending::Keep).unwrap();
+    }
+    let shown = lines(&file, &["list", "--topic", "close", "--prefix", "7/"]);
+    assert_eq!(shown.len(), 3, "{shown:?}");
+    let place = |line: &str, text: &str| line.find(text).unwrap_or_else(|| panic!("{text} in {line}"));
+    assert_eq!(place(&shown[0], "KEY"), place(&shown[1], "7/a"), "columns are aligned");
+    assert!(shown[2].contains("7/b\\u{1b}[2J") && shown[2].contains("in 23h 59m"), "{}", shown[2]);
+    let id = shown[1].split(' ').next().unwrap();
+    let json = lines(&file, &["--json", "show", id]).remove(0);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["id"], &json["key"], &json["payload"]["text"]), (&id.into(), &"7/a".into(), &"pay\nload".into()));
+    assert_eq!(lines(&file, &["counts"]), ["4 pending or running, 0 dead"]);
+    let refused = error(&file, &["cancel", "close", "7/a"]);
+    assert!(refused.contains(&format!("in use by process {}", std::process::id())), "{refused}");
+    owner.stop(DAY).unwrap();
+    drop(owner);
+
+    assert_eq!(lines(&file, &["cancel", "--topic", "close", "--prefix", "7/"]), ["2 cancelled, 0 running or locked"]);
+    assert!(lines(&file, &["cancel", "close", "8/c"])[0].starts_with("cancelled: "));
+    assert!(error(&file, &["cancel", "close", "8/c"]).contains("no such timeout is pending"));
+    assert!(lines(&file, &["run", "close", "8/d"])[0].starts_with("due now: "));
+    assert_eq!(lines(&file, &["pause", "close"]), [""; 0]);
+    let owner = open(&file);
+    assert_eq!(owner.paused_topics().unwrap(), ["close"]);
+    drop(owner);
+    assert_eq!(lines(&file, &["resume", "close"]), [""; 0]);
+    assert_eq!(open(&file).paused_topics().unwrap(), [""; 0]);
+}
+
+#[test]
+fn dead_letters_are_listed_requeued_and_purged() {
+    let folder = Folder::new();
+    let file = folder.file();
+    let owner = open(&file);
+    for key in ["a", "b", "c"] {
+        owner.new_timeout_keyed(CLOSE, key, Duration::ZERO, "", IfPending::Keep).unwrap();
+    }
+    while owner.stats().buried < 3 {
+        std::thread::yield_now();
+    }
+    owner.stop(DAY).unwrap();
+    drop(owner);
+    let shown = lines(&file, &["dead"]);
+    assert_eq!(shown.len(), 4, "{shown:?}");
+    assert!(shown[1].contains("no \\u{1b}[31mshop"), "{}", shown[1]);
+    let id = shown[1].split(' ').next().unwrap();
+    assert_eq!(lines(&file, &["requeue", id]), [format!("requeued: {id}")]);
+    assert!(error(&file, &["purge", id]).contains("there is no such dead letter"));
+    assert!(lines(&file, &["purge", "all", "--topic", "other"]).is_empty());
+    assert_eq!(lines(&file, &["purge", "all"]).len(), 2);
+    assert_eq!(lines(&file, &["counts", "--json"]), ["{\"dead\":0,\"pending\":1}"]);
+    assert!(error(&folder.0.join("none.db"), &["counts"]).contains("none.db"));
+}
