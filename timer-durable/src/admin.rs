@@ -5,11 +5,8 @@ use crate::engine::is_keeper;
 use crate::error::Error;
 use crate::message::{Answer, Message, Reply, Request};
 use crate::stats::Stats;
-use crate::store::StoreError;
 use crate::timer::DurableTimer;
 use crate::topic::Topic;
-use crate::work::{Contained, on_connection};
-use std::any::Any;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 
@@ -99,39 +96,6 @@ impl DurableTimer {
         self.inner.parts.keeper.send(Message::Pause { topic, is_paused, reply }).map_err(|_| Error::Stopped)?;
         self.settle();
         Ok(answer)
-    }
-
-    /// Runs `work` in a transaction on the store's connection. It has the type that the store
-    /// documents. All other calls wait for it.
-    ///
-    /// An SQLite file belongs to its store, so this is the way to read and write the user's own
-    /// tables in it. The names `meta`, `timeout`, `dead`, and those that begin with `timer_` or
-    /// `timeout_by_`, belong to the store. A temporary table or view that hides a table of the
-    /// store fails the call.
-    ///
-    /// `work` must not end the transaction itself. It may change settings of the session for the
-    /// transaction only, on PostgreSQL by `set local`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Store`] with the error or the panic of `work`, after which nothing is written.
-    /// [`Error::OutcomeUnknown`] if the commit may or may not have been executed, and
-    /// [`Error::Stopped`].
-    pub fn with_connection<C: Any, R: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut C) -> Result<R, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
-    ) -> Result<R, Error> {
-        let work = on_connection(work);
-        self.use_store(move |store| {
-            let (send, result) = std::sync::mpsc::channel();
-            store.transact_with(Box::new(move |connection| {
-                // The receiver is alive, because this call holds it.
-                let _sent = send.send(Contained::new(work(connection)?));
-                Ok(())
-            }))?;
-            let result = result.recv().map_err(|_| StoreError::Failed("the work was not run".to_owned()))?;
-            Ok(result.into_inner())
-        })
     }
 
     /// Writes a copy of the store to a file while the timer runs. Calls wait until it is done. A

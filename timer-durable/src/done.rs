@@ -15,8 +15,8 @@ use std::time::Duration;
 ///
 /// If a follow-up is not allowed, because the timer does not know its topic or its payload is too
 /// long, the attempt fails with that reason. After
-/// [`complete_in`](crate::Due::complete_in), which has ended the attempt, the answer of the handler
-/// has no effect.
+/// [`complete_with`](crate::Due::complete_with), which has ended the attempt, the answer of the
+/// handler has no effect. After `complete_in`, schedule the next timeout in the same transaction.
 ///
 /// # Examples
 ///

@@ -1,10 +1,10 @@
 //! A due timeout, as its handler receives it.
 
 use crate::TimeoutId;
-use crate::engine::Started;
-use crate::retry::CompleteError;
-use crate::work::on_connection;
-use std::any::Any;
+use crate::engine::{Started, is_keeper};
+use crate::error::Error;
+use crate::work::{Transaction, Work, WorkError};
+use std::future::Future;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A timeout whose attempt has begun. A handler receives it.
@@ -78,26 +78,46 @@ impl<P> Due<P> {
         self.started.progress().is_cut_off()
     }
 
-    /// Ends the attempt in one transaction with `work`, for an effect that happens exactly once.
+    /// Runs `work` in a transaction of the store that ends the attempt, for an effect that happens
+    /// exactly once. With a [`PostgresStore`](crate::PostgresStore), use
+    /// [`complete_in`](Self::complete_in).
     ///
-    /// `work` receives the store's connection inside a transaction. The type `C` is the one that
-    /// the store documents, `rusqlite::Connection` for SQLite. If `work` returns an error or
-    /// panics, or if the attempt is no longer the last one, nothing is written. `work` follows the
-    /// rules of [`with_connection`](crate::DurableTimer::with_connection).
-    ///
-    /// The call blocks until the transaction is durable. `work` runs on the keeper's thread and
-    /// should only execute a few statements, because all other calls wait for it.
+    /// If `work` returns an error or panics, or if the attempt is no longer the last one, nothing
+    /// is written. Otherwise the handler should return `Ok`, and its result has no effect. The call
+    /// blocks as [`DurableTimer::transaction`](crate::DurableTimer::transaction) does.
     ///
     /// # Errors
     ///
-    /// - [`CompleteError::Fenced`] if the attempt is no longer the last one, or if another instance
-    ///   has taken the timeout over. Return from the handler. Its result has no effect.
-    /// - [`CompleteError::Failed`] if `work` or the store has failed and nothing was written.
-    /// - [`CompleteError::OutcomeUnknown`] if the commit may or may not have been executed.
-    pub fn complete_in<C: Any>(
+    /// - [`Error::Store`] with [`StoreError::Fenced`](crate::StoreError::Fenced) if the attempt is
+    ///   no longer the last one, or if another instance has taken the timeout over. Return from the
+    ///   handler.
+    /// - Otherwise as for [`DurableTimer::transaction`](crate::DurableTimer::transaction).
+    pub fn complete_with<R: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut C) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
-    ) -> Result<(), CompleteError> {
-        self.started.keeper.complete_in(self.id(), self.attempt(), Box::new(on_connection(work)))
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<R, WorkError> + Send + 'static,
+    ) -> Result<R, Error> {
+        if is_keeper() {
+            return Err(Error::OnKeeper);
+        }
+        let (work, result) = Work::new(work);
+        let answer = self.started.keeper.transact(self.id(), self.attempt(), work).recv();
+        result.of(answer.unwrap_or(Err(Error::Stopped)).map(drop))
+    }
+
+    /// The same as [`complete_with`](Self::complete_with), but does not block the thread.
+    ///
+    /// # Errors
+    ///
+    /// As for [`complete_with`](Self::complete_with).
+    pub fn complete_with_async<R: Send + 'static, W>(
+        &self,
+        work: W,
+    ) -> impl Future<Output = Result<R, Error>> + Send + use<P, R, W>
+    where
+        W: FnOnce(&mut Transaction<'_>) -> Result<R, WorkError> + Send + 'static,
+    {
+        let (work, result) = Work::new(work);
+        let answer = self.started.keeper.transact(self.id(), self.attempt(), work);
+        async move { result.of(answer.await.unwrap_or(Err(Error::Stopped)).map(drop)) }
     }
 }

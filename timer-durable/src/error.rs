@@ -32,7 +32,7 @@ pub enum Error {
     /// because the keeper panicked before it answered. Repeat the call with this id and all of its
     /// other arguments, by [`timeout_builder`](crate::DurableTimer::timeout_builder). If the first
     /// call was executed, the second one has no effect. A cancel or a reset has no id and can be
-    /// repeated as it is. Find out whether the work of `with_connection` was committed before you
+    /// repeated as it is. Find out whether the work of a transaction was committed before you
     /// repeat it. A repeated `requeue` or `purge` returns `false` if the first one was executed.
     OutcomeUnknown {
         /// The id of the timeout, if the call was to create one.
@@ -76,6 +76,9 @@ pub enum Error {
     },
     /// The period of a periodic timeout is zero.
     ZeroPeriod,
+    /// The work of a [transaction](crate::DurableTimer::transaction) has returned this error, or has
+    /// panicked. Nothing was written.
+    Work(Box<dyn std::error::Error + Send + Sync>),
     /// The payload cannot be written or read.
     Payload(PayloadError),
     /// A setting of the builder or an argument is out of range.
@@ -132,6 +135,7 @@ impl fmt::Display for Error {
                 write!(f, "a delay of {given:?} was given; at most {MAX_DELAY:?} is allowed")
             }
             Self::ZeroPeriod => f.write_str("a period of 0 was given; at least 1 us is allowed"),
+            Self::Work(error) => write!(f, "the work of the transaction failed: {error}"),
             Self::Payload(error) => write!(f, "the payload cannot be written or read: {error}"),
             Self::Setting { name, given, allowed } => write!(f, "{name}: {given} was given; allowed is {allowed}"),
             Self::OnKeeper => f.write_str("a blocking call on the keeper's own thread would wait for itself"),
@@ -145,6 +149,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Store(error) => Some(error),
+            Self::Work(error) => Some(&**error),
             Self::Payload(error) => Some(error),
             Self::ThreadRefused(error) => Some(error),
             _ => None,

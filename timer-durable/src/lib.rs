@@ -38,6 +38,8 @@
 //! | `sqlite` | `SqliteStore`, a store in a file that one process owns |
 //! | `postgres` | `PostgresStore`, a store in a database that many machines share |
 //! | `postgres-tls` | encrypted connections, for URLs with `sslmode=verify-full` |
+//! | `tokio-postgres`, `sqlx`, `diesel`, `diesel-async`, `sea-orm` | timeouts in the user's own transaction on PostgreSQL, see [`PostgresTransaction`] |
+//! | `sqlx-0-8`, `sea-orm-1` | the same for sqlx 0.8 and sea-orm 1.1 |
 //! | `serde` | `Json`, a payload of any type that serde knows, and serde for ids, rows and figures |
 //! | `uuid` | `TimeoutId` to and from `uuid::Uuid` |
 //! | `conformance` | the checks in `conformance` for stores of your own |
@@ -55,6 +57,8 @@ mod builder;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod done;
+#[cfg(feature = "__drivers")]
+mod drivers;
 mod due;
 mod engine;
 mod error;
@@ -72,6 +76,7 @@ mod postgres;
 mod reader_thread;
 mod reading;
 mod retry;
+mod schedule;
 mod shutdown;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -84,21 +89,24 @@ mod timer;
 mod timer_async;
 mod topic;
 pub mod transaction;
+mod user_transaction;
 mod weak;
 mod work;
 
-/// The crate of the connection that [`Due::complete_in`] gets from an [`SqliteStore`].
+/// The crate of the connection of a [`Transaction`] on an [`SqliteStore`].
 #[cfg(feature = "sqlite")]
 #[doc(no_inline)]
 pub use rusqlite;
-/// The crate of the rows, parameters and errors of a [`PostgresConnection`].
-#[cfg(feature = "postgres")]
+/// The crate of the settings of [`PostgresOptions`].
+#[cfg(feature = "tokio-postgres")]
 #[doc(no_inline)]
 pub use tokio_postgres;
 
 pub use answer::{CancelAnswer, CancelCounts, ResetAnswer, ScheduleAnswer};
 pub use builder::DurableTimerBuilder;
 pub use done::Done;
+#[cfg(feature = "__drivers")]
+pub use drivers::PostgresTransaction;
 pub use due::Due;
 pub use error::Error;
 pub use id::{ParseIdError, TimeoutId};
@@ -108,8 +116,9 @@ pub use memory_store::{Fault, FaultPoint, MemoryStore};
 pub use payload::Json;
 pub use payload::{AsPayload, Payload, PayloadError};
 #[cfg(feature = "postgres")]
-pub use postgres::{ConnectError, PostgresConnection, PostgresOptions, PostgresStore, QueryError};
-pub use retry::{CompleteError, Later, Retry};
+pub use postgres::{ConnectError, PostgresOptions, PostgresStore};
+pub use retry::{Later, Retry};
+pub use schedule::Schedule;
 pub use shutdown::DurableStopReport;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{OpenError, SqliteReader, SqliteStore};
@@ -120,6 +129,7 @@ pub use timer::DurableTimer;
 pub use topic::Topic;
 pub use transaction::IfPending;
 pub use weak::WeakDurableTimer;
+pub use work::Transaction;
 
 /// Compiles and runs the examples in the README.
 #[cfg(doctest)]

@@ -70,7 +70,7 @@ impl TaskExecutor for Tasks {
 type SharedKeeper = Mutex<Option<Keeper<MemoryStore>>>;
 
 /// Locks a keeper. Returns `None` if this thread takes its turns, as in a function that
-/// `with_connection` has called.
+/// a transaction has called.
 fn lock(keeper: &SharedKeeper) -> Option<MutexGuard<'_, Option<Keeper<MemoryStore>>>> {
     if !is_keeper() {
         return Some(keeper.lock().unwrap_or_else(PoisonError::into_inner));

@@ -10,8 +10,8 @@ pub use faults::{Fault, FaultPoint};
 
 use crate::TimeoutId;
 use crate::store::{
-    Counts, DeadLetter, Filter, Micros, Pending, PendingRow, Position, Reader, Store, StoreError, StoredPending,
-    TimeoutState, Work,
+    Counts, DeadLetter, Filter, Micros, Pending, PendingRow, Position, Reader, Store, StoreError, StoreTransaction,
+    StoredPending, TimeoutState, TransactionWork,
 };
 use crate::transaction::{Insert, Operation, Outcome, Target, are_accepted};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -304,28 +304,30 @@ impl Store for MemoryStore {
         Some(self.lock().rows.len() as u64)
     }
 
-    // Work gets `()`, because there is no connection.
-    fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
-        work(&mut ()).map_err(|error| StoreError::Failed(error.to_string()))
-    }
-
-    fn complete_in(&mut self, end: Operation, work: Work) -> Result<bool, StoreError> {
-        let Operation::Done { id, attempt, next, then } = end else { return Ok(false) };
-        let fault = {
+    fn transact(&mut self, work: TransactionWork<'_>) -> Result<(), StoreError> {
+        let (fault, before) = {
             let mut inner = self.lock();
-            let fault = inner.begin_call(FaultPoint::CompleteIn)?;
+            let fault = inner.begin_call(FaultPoint::Transact)?;
             if self.epoch != inner.epoch {
                 return Err(StoreError::Fenced);
             }
-            if inner.running(id, attempt).is_none() {
-                return Ok(false);
-            }
-            fault
+            (fault, inner.clone())
         };
         // The work may use another handle of this store.
-        work(&mut ()).map_err(|error| StoreError::Failed(error.to_string()))?;
+        let result = work(self);
         let mut inner = self.lock();
-        let outcome = inner.done(id, attempt, next, &then);
-        inner.end_call(fault, matches!(outcome, Outcome::Changed(_)))
+        if let Err(error) = result {
+            let Inner { rows, order, keys, dead, ended, .. } = before;
+            *inner = Inner { rows, order, keys, dead, ended, ..std::mem::take(&mut *inner) };
+            return Err(error);
+        }
+        inner.end_call(fault, ())
+    }
+}
+
+impl StoreTransaction for MemoryStore {
+    fn execute(&mut self, operation: &Operation) -> Result<Outcome, StoreError> {
+        let outcomes = self.lock().execute(std::slice::from_ref(operation), self.epoch, &[]);
+        outcomes.into_iter().next().ok_or_else(|| StoreError::Failed("no outcome".to_owned()))
     }
 }

@@ -6,11 +6,12 @@ use crate::done::Done;
 use crate::error::Error;
 use crate::new_timeout::NewTimeout;
 use crate::permits::CallPermit;
-use crate::retry::{CompleteError, Retry};
+use crate::retry::Retry;
 use crate::shutdown::DurableStopReport;
-use crate::store::{Store, StoreError, Work};
+use crate::store::{Store, StoreError};
 use crate::time::When;
 use crate::transaction::Target;
+use crate::work::Work;
 use std::time::Instant;
 use timer_executor::panics;
 
@@ -21,13 +22,6 @@ pub(crate) enum Message {
     ScheduleMany(Vec<NewTimeout>, Reply<Vec<ScheduleAnswer>>),
     /// An attempt has ended.
     Ended(AttemptEnd),
-    /// An attempt is to be ended in a transaction of the user.
-    Complete {
-        id: TimeoutId,
-        attempt: u32,
-        work: Work,
-        reply: Reply<(), CompleteError>,
-    },
     /// Pauses or resumes a topic.
     Pause {
         topic: &'static str,
@@ -53,6 +47,8 @@ pub(crate) enum Request {
     Cancel(Target),
     Requeue(TimeoutId),
     Purge(TimeoutId),
+    /// Work in a transaction, which ends an attempt first if one is given.
+    Transact(Option<(TimeoutId, u32)>, Work),
 }
 
 /// The answer to a call.
@@ -123,15 +119,15 @@ impl AttemptResult {
 /// A caller whose reply is dropped finds the timer stopped, because the keeper drops only calls
 /// that it has not executed. If the keeper panics while it executes a call, the caller learns that
 /// the outcome is unknown.
-pub(crate) struct Reply<T = Answer, E: From<Error> = Error> {
-    sender: Option<oneshot::Sender<Result<T, E>>>,
+pub(crate) struct Reply<T = Answer> {
+    sender: Option<oneshot::Sender<Result<T, Error>>>,
     id: Option<TimeoutId>,
     /// The permit of a call, which is given back when the reply is dropped.
     permit: Option<CallPermit>,
 }
 
-impl<T, E: From<Error>> Reply<T, E> {
-    pub(crate) fn new() -> (Self, oneshot::Receiver<Result<T, E>>) {
+impl<T> Reply<T> {
+    pub(crate) fn new() -> (Self, oneshot::Receiver<Result<T, Error>>) {
         let (sender, answer) = oneshot::channel();
         (Self { sender: Some(sender), id: None, permit: None }, answer)
     }
@@ -159,29 +155,29 @@ impl<T, E: From<Error>> Reply<T, E> {
             StoreError::InDoubt(why) => Error::OutcomeUnknown { id: self.id, why: why.clone() },
             error => Error::Store(error.clone()),
         };
-        self.send(Err(E::from(error)));
+        self.send(Err(error));
     }
 
-    pub(crate) fn send(mut self, answer: Result<T, E>) {
+    pub(crate) fn send(mut self, answer: Result<T, Error>) {
         if let Some(sender) = self.sender.take() {
             send(sender, answer);
         }
     }
 }
 
-impl<T, E: From<Error>> Drop for Reply<T, E> {
+impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
         let Some(sender) = self.sender.take() else { return };
         if std::thread::panicking() {
             let why = "the keeper has panicked".to_owned();
-            send(sender, Err(E::from(Error::OutcomeUnknown { id: self.id, why })));
+            send(sender, Err(Error::OutcomeUnknown { id: self.id, why }));
         } else {
             contain(|| drop(sender));
         }
     }
 }
 
-fn send<T, E>(sender: oneshot::Sender<Result<T, E>>, answer: Result<T, E>) {
+fn send<T>(sender: oneshot::Sender<Result<T, Error>>, answer: Result<T, Error>) {
     // A caller that is gone does not need the answer.
     contain(|| _ = sender.send(answer));
 }

@@ -1,55 +1,9 @@
 //! The failures of an attempt.
 
-use crate::error::Error;
 use crate::payload::Payload;
-use crate::store::StoreError;
 use std::fmt;
 use std::time::Duration;
 use timer_executor::panics;
-
-/// An attempt that could not be ended in the user's transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CompleteError {
-    /// The attempt is no longer the last one, or another instance has taken the timeout over.
-    /// Nothing was written.
-    Fenced,
-    /// The work or the store failed, and nothing was written.
-    Failed(String),
-    /// It is unknown whether the transaction was executed.
-    OutcomeUnknown(String),
-}
-
-impl fmt::Display for CompleteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fenced => f.write_str("the attempt is not the last one any more"),
-            Self::Failed(why) => write!(f, "nothing was written: {why}"),
-            Self::OutcomeUnknown(why) => write!(f, "it is unknown whether the transaction was executed: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for CompleteError {}
-
-impl From<StoreError> for CompleteError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::InDoubt(why) => Self::OutcomeUnknown(why),
-            StoreError::Fenced => Self::Fenced,
-            other => Self::Failed(other.to_string()),
-        }
-    }
-}
-
-impl From<Error> for CompleteError {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::OutcomeUnknown { why, .. } => Self::OutcomeUnknown(why),
-            error => Self::Failed(error.to_string()),
-        }
-    }
-}
 
 /// A failed attempt, or one that is neither done nor failed ([`Later`]).
 ///

@@ -23,8 +23,6 @@ pub use reader::{Connect, Reader};
 
 use crate::TimeoutId;
 use crate::transaction::{Operation, Outcome};
-use std::any::Any;
-use std::error::Error;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -151,9 +149,24 @@ pub struct Membership {
     pub oldest_transaction: Duration,
 }
 
-/// Work in the user's own transaction, for [`Store::complete_in`]. The argument is the connection
-/// of the store, whose type the store documents.
-pub type Work = Box<dyn FnOnce(&mut dyn Any) -> Result<(), Box<dyn Error + Send + Sync>> + Send>;
+/// An open transaction of a store, for the work of [`Store::transact`].
+pub trait StoreTransaction {
+    /// Executes an operation.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the operation has changed nothing. The transaction can go on.
+    fn execute(&mut self, operation: &Operation) -> Result<Outcome, StoreError>;
+
+    /// Returns the connection inside the transaction, if the store is an SQLite file.
+    #[cfg(feature = "sqlite")]
+    fn connection(&self) -> Option<&rusqlite::Connection> {
+        None
+    }
+}
+
+/// The work of [`Store::transact`].
+pub type TransactionWork<'w> = &'w mut dyn FnMut(&mut dyn StoreTransaction) -> Result<(), StoreError>;
 
 /// A store of timeouts. One thread uses it, and all calls may block.
 pub trait Store: Reader + 'static {
@@ -349,23 +362,12 @@ pub trait Store: Reader + 'static {
     /// There is no default, because a store around another one has to pass on the lease.
     fn lease_end(&self) -> Option<Instant>;
 
-    /// Executes `end`, an [`Operation::Done`], in one transaction with `work`. Returns `false` and
-    /// undoes the work if the attempt is not the one that runs.
+    /// Calls `work` once in a transaction, and commits what it has executed if it returns `Ok`.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Failed`] with the error of `work`, after which nothing is written.
-    fn complete_in(&mut self, end: Operation, work: Work) -> Result<bool, StoreError> {
-        let _ = (end, work);
-        Err(StoreError::Unsupported("transactions of the user"))
-    }
-
-    /// Runs `work` in a transaction of its own.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Failed`] with the error of `work`, after which nothing is written.
-    fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
+    /// The error of `work`, after which nothing is written.
+    fn transact(&mut self, work: TransactionWork<'_>) -> Result<(), StoreError> {
         let _ = work;
         Err(StoreError::Unsupported("transactions of the user"))
     }

@@ -53,6 +53,8 @@ pub(crate) struct Rules {
     pub(crate) attempts: u32,
     backoff: Backoff,
     pub(crate) max_lateness: Option<Duration>,
+    #[cfg(feature = "__drivers")]
+    pub(crate) schema: &'static str,
 }
 
 /// The delay after a failed attempt.
@@ -69,7 +71,14 @@ impl<P> Topic<P> {
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         let backoff = Backoff::Jitter(Duration::from_secs(1), Duration::from_secs(3600));
-        Self { name, rules: Rules { attempts: 10, backoff, max_lateness: None }, payload: PhantomData }
+        let rules = Rules {
+            attempts: 10,
+            backoff,
+            max_lateness: None,
+            #[cfg(feature = "__drivers")]
+            schema: "timer",
+        };
+        Self { name, rules, payload: PhantomData }
     }
 
     /// Returns the name.
@@ -109,6 +118,16 @@ impl<P> Topic<P> {
     #[must_use]
     pub const fn max_lateness(mut self, limit: Duration) -> Self {
         self.rules.max_lateness = Some(limit);
+        self
+    }
+
+    /// Names the schema of the store for the calls in the user's own transaction, such as
+    /// [`schedule_in`](Self::schedule_in). It is `timer` unless
+    /// [`PostgresOptions::schema`](crate::PostgresOptions::schema) sets another one.
+    #[cfg(feature = "__drivers")]
+    #[must_use]
+    pub const fn schema(mut self, name: &'static str) -> Self {
+        self.rules.schema = name;
         self
     }
 }

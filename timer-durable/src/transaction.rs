@@ -53,6 +53,21 @@ pub enum IfPending {
     Refuse,
 }
 
+#[cfg(feature = "__drivers")]
+impl IfPending {
+    /// Returns the name by which the functions of the schema know the value.
+    pub(crate) fn sql_name(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Replace => "replace",
+            Self::Earlier => "earlier",
+            Self::Later => "later",
+            Self::Update => "update",
+            Self::Refuse => "refuse",
+        }
+    }
+}
+
 /// A new timeout.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

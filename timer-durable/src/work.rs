@@ -1,21 +1,42 @@
 //! Functions of the user that run in a transaction, on the thread of the keeper.
 
-use std::any::{Any, type_name};
-use std::error::Error;
+use crate::error::Error;
+use crate::store::{Micros, StoreTransaction};
+use crate::transaction::{Operation, Outcome};
+use std::fmt;
+use std::sync::mpsc;
 use timer_executor::panics;
 
 /// The error of a function of the user.
-pub(crate) type WorkError = Box<dyn Error + Send + Sync>;
+pub(crate) type WorkError = Box<dyn std::error::Error + Send + Sync>;
+
+/// An open transaction in the store of a timer, see [`DurableTimer::transaction`](crate::DurableTimer::transaction).
+///
+/// A timeout that is created, cancelled or moved here takes effect with the commit. If a call of
+/// this type returns an error, the transaction can go on without that change.
+pub struct Transaction<'t> {
+    pub(crate) store: &'t mut dyn StoreTransaction,
+    pub(crate) now: Micros,
+    pub(crate) instance: u32,
+    /// The operations that were executed.
+    pub(crate) executed: Vec<(Operation, Outcome)>,
+}
+
+impl fmt::Debug for Transaction<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction").field("executed", &self.executed).finish_non_exhaustive()
+    }
+}
 
 /// A value of the user whose drop harms nothing if it panics.
-pub(crate) struct Contained<T>(Option<T>);
+struct Contained<T>(Option<T>);
 
 impl<T> Contained<T> {
-    pub(crate) fn new(value: T) -> Self {
+    fn new(value: T) -> Self {
         Self(Some(value))
     }
 
-    pub(crate) fn into_inner(mut self) -> T {
+    fn into_inner(mut self) -> T {
         match self.0.take() {
             Some(value) => value,
             None => unreachable!("only this function and `drop` take the value"),
@@ -31,22 +52,43 @@ impl<T> Drop for Contained<T> {
     }
 }
 
-/// Returns a function that calls `work` with a connection of the type `C`. Another connection and a
-/// panic of `work` become errors, which roll back the transaction.
-///
-/// The error of `work` becomes a text at once, because a panic in its `Display` would end the
-/// keeper later. The drop of work that is not run may panic, too.
-pub(crate) fn on_connection<C: Any, R>(
-    work: impl FnOnce(&mut C) -> Result<R, WorkError>,
-) -> impl FnOnce(&mut dyn Any) -> Result<R, WorkError> {
-    let work = Contained::new(work);
-    move |connection| match connection.downcast_mut::<C>() {
-        Some(connection) => {
+/// A function of the user that returns `true` if its transaction may be committed.
+pub(crate) struct Work(Box<dyn FnOnce(&mut Transaction<'_>) -> bool + Send>);
+
+/// The result of a [`Work`], for its caller.
+pub(crate) struct WorkResult<R>(mpsc::Receiver<Contained<Result<R, WorkError>>>);
+
+impl Work {
+    pub(crate) fn new<R: Send + 'static>(
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<R, WorkError> + Send + 'static,
+    ) -> (Self, WorkResult<R>) {
+        let (sender, result) = mpsc::channel();
+        let work = Contained::new(work);
+        let run = move |transaction: &mut Transaction<'_>| {
             let work = work.into_inner();
-            let result = panics::catch(|| work(connection).map_err(|error| error.to_string()));
-            let result = result.unwrap_or_else(|message| Err(format!("the work panicked: {message}")));
-            result.map_err(WorkError::from)
+            let result = panics::catch(|| work(transaction));
+            let result = result.unwrap_or_else(|message| Err(format!("the work panicked: {message}").into()));
+            let may_commit = result.is_ok();
+            // The future of a caller may be gone.
+            let _sent = sender.send(Contained::new(result));
+            may_commit
+        };
+        (Self(Box::new(run)), WorkResult(result))
+    }
+
+    pub(crate) fn run(self, transaction: &mut Transaction<'_>) -> bool {
+        self.0(transaction)
+    }
+}
+
+impl<R> WorkResult<R> {
+    /// Returns the value of the work if the transaction was committed.
+    pub(crate) fn of(self, committed: Result<(), Error>) -> Result<R, Error> {
+        match (self.0.try_recv().map(Contained::into_inner), committed) {
+            (Ok(Err(error)), _) => Err(Error::Work(error)),
+            (_, Err(error)) => Err(error),
+            (Ok(value), Ok(())) => value.map_err(Error::Work),
+            (Err(_), Ok(())) => Err(Error::Stopped),
         }
-        None => Err(format!("the connection of this store is not a {}", type_name::<C>()).into()),
     }
 }

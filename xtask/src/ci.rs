@@ -12,14 +12,22 @@
 use xshell::{Shell, cmd};
 
 use crate::chores::{browser, docs, metrics_e2e, stress};
+use crate::crates::{LIBRARIES, features, metadata};
 use crate::run::{Failure, Result, cargo, flags_and, log_to, need, run};
 use crate::steps::{self, Phase, Step, Work::Call, Work::Cargo};
 use crate::{api, attempts, flags, fuzz, loom, lowest, mutants, package, resolve, sanitize, tidy};
 
 /// The everyday steps, the quick ones first.
 const STEPS: &[Step] = &[
-    // The fuzz targets are another workspace.
-    ("fmt", Cargo(&["fmt --all --check", "fmt --manifest-path timer-core/fuzz/Cargo.toml --check"])),
+    // The fuzz targets and the drivers are other workspaces.
+    (
+        "fmt",
+        Cargo(&[
+            "fmt --all --check",
+            "fmt --manifest-path timer-core/fuzz/Cargo.toml --check",
+            "fmt --manifest-path timer-durable/drivers/Cargo.toml --check",
+        ]),
+    ),
     // The tests contain this step too, but here it reports before anything is compiled.
     ("tidy", Call(tidy::command)),
     // Needs the index of the registry and compiles nothing.
@@ -68,6 +76,7 @@ const LONG: &[Step] = &[
 /// Steps of `--long` that wait for servers and clocks, or that end after a fixed time.
 const WAITING: &[Step] = &[
     ("durable", Call(durable)),
+    ("drivers", Call(drivers)),
     ("stress", Call(|sh| stress(sh, &LONG_STRESS))),
     ("fuzz", Call(|_| fuzz::run_all(&EVERY_TARGET))),
 ];
@@ -80,6 +89,10 @@ const CLIPPY_WITHOUT_FEATURES: &str = "clippy {libraries} --no-default-features 
 
 /// Finds a test that needs a feature without asking for it.
 const CLIPPY_DURABLE_TESTS: &str = "clippy -p timer-durable --no-default-features --tests -- -D warnings";
+
+/// Lints the drivers that the everyday steps do not build.
+const CLIPPY_DRIVERS: &str =
+    "clippy -p timer-durable --features diesel,diesel-async,sea-orm,sea-orm-1,sqlx-0-8 --lib -- -D warnings";
 
 /// The tests without features. Each crate has its own line, because one line for all would enable
 /// in every crate the features that one of them asks for.
@@ -99,6 +112,9 @@ const EACH_ADAPTER: [&str; 6] = [
     "check -p timer-adapters --features tokio-time --lib",
     "check -p timer-adapters --features tower --lib",
 ];
+
+/// The feature whose dependency needs a newer compiler than the libraries.
+const NEEDS_NEWER_COMPILER: &str = "timer-durable/sqlx";
 
 /// `rust-version` of the libraries.
 const MSRV: &str = "1.85";
@@ -142,7 +158,13 @@ fn find(step: &str) -> Result<Step> {
 fn msrv(sh: &Shell) -> Result {
     need(&format!("rustup run {MSRV} cargo --version"), &format!("Rust {MSRV} (rustup toolchain install {MSRV})"))?;
     sh.set_var("RUSTUP_TOOLCHAIN", MSRV);
-    cargo(sh, &["check {libraries} --all-features --lib"])
+    let features = features(&metadata(sh)?);
+    let is_supported = |feature: &&str| {
+        let package = feature.split('/').next().unwrap_or_default();
+        LIBRARIES.contains(&package) && *feature != NEEDS_NEWER_COMPILER
+    };
+    let features: Vec<&str> = features.split(',').filter(is_supported).collect();
+    cargo(sh, &[&format!("check {{libraries}} --lib --features {}", features.join(","))])
 }
 
 /// Builds the documentation as docs.rs does, with the features that items need.
@@ -163,6 +185,13 @@ fn durable(sh: &Shell) -> Result {
         sh,
         &["test {all} --test model -- mutant every_configuration", "test {all} --test ledger --test ledger_postgres"],
     )
+}
+
+/// Kills programs that schedule and end timeouts in transactions of each driver of PostgreSQL.
+fn drivers(sh: &Shell) -> Result {
+    need("pkg-config --exists libpq", "client library of PostgreSQL (apt-get install libpq-dev pkg-config)")?;
+    sh.set_var("TIMER_LEDGER_KILLS", "200");
+    cargo(sh, &[CLIPPY_DRIVERS, "test --no-fail-fast --manifest-path timer-durable/drivers/Cargo.toml"])
 }
 
 /// Runs 10,000 durable timeouts a second for ten minutes on PostgreSQL. Fails if the lag at 99 % is

@@ -76,14 +76,18 @@ pub(crate) fn arrows(metadata: &Value) -> Vec<String> {
     faults
 }
 
-/// Returns every feature but the bench's peers and the internal ones, joined as `--features`
-/// expects them. The peers take longer to build than everything else, and tests enable the internal
-/// ones.
+/// The features that only `ci --long` builds, because their dependencies take minutes to compile:
+/// the bench's peers, and drivers of PostgreSQL. sqlx stands for the latter.
+const HEAVY: [&str; 6] = ["peers", "diesel", "diesel-async", "sea-orm", "sea-orm-1", "sqlx-0-8"];
+
+/// Returns every feature but the heavy and the internal ones, joined as `--features` expects them.
+/// Tests enable the internal ones.
 pub(crate) fn features(metadata: &Value) -> String {
     let mut features = Vec::new();
     for package in list(&metadata["packages"]) {
         let names = package["features"].as_object().into_iter().flat_map(|features| features.keys());
-        let names = names.filter(|name| !name.starts_with("__") && *name != "peers" && *name != "default");
+        let names =
+            names.filter(|name| !name.starts_with("__") && !HEAVY.contains(&name.as_str()) && *name != "default");
         features.extend(names.map(|name| format!("{}/{name}", text(&package["name"]))));
     }
     features.join(",")
@@ -120,8 +124,8 @@ mod tests {
     }
 
     #[test]
-    fn all_features_but_the_peers_are_built() {
+    fn all_features_but_the_heavy_ones_are_built() {
         let features = features(&metadata(&crate::run::shell().unwrap()).unwrap());
-        assert!(features.contains("timer-executor/rayon,") && !features.contains("peers"), "{features}");
+        assert!(features.contains("timer-executor/rayon,") && !features.contains("diesel"), "{features}");
     }
 }

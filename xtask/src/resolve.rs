@@ -11,12 +11,21 @@ use xshell::Shell;
 
 use crate::run::{Failure, Result, report, root, target_dir};
 
-/// Features of timer-durable, with the other dependencies of the program.
-const PROGRAMS: [(&str, &str, &str); 7] = [
+/// A name, features of timer-durable, and the other dependencies of the program.
+const PROGRAMS: [(&str, &str, &str); 12] = [
     ("sqlx-0.9", "sqlite", "sqlx = { version = '0.9', features = ['postgres', 'macros', 'migrate', 'json', 'uuid'] }"),
     ("sqlx-0.8", "sqlite", "sqlx = { version = '0.8', features = ['postgres', 'macros', 'migrate', 'json', 'uuid'] }"),
     ("sqlx-0.8-postgres", "postgres", "sqlx = { version = '0.8', features = ['postgres', 'macros', 'migrate'] }"),
     ("sea-orm-1.1", "sqlite", "sea-orm = { version = '1.1', features = ['sqlx-postgres', 'macros'] }"),
+    ("sqlx-0.9-driver", "sqlite sqlx", "sqlx = { version = '0.9', features = ['postgres', 'macros', 'migrate'] }"),
+    ("sqlx-0.8-driver", "sqlite sqlx-0-8", "sqlx = { version = '0.8', features = ['postgres', 'macros', 'migrate'] }"),
+    ("sea-orm-1.1-driver", "sqlite sea-orm-1", "sea-orm = { version = '1.1', features = ['sqlx-postgres', 'macros'] }"),
+    ("sea-orm-2-driver", "sqlite sea-orm", "sea-orm = { version = '2', features = ['sqlx-postgres', 'macros'] }"),
+    (
+        "diesel-2-driver",
+        "sqlite diesel",
+        "diesel = { version = '2.3', default-features = false, features = ['sqlite', 'postgres_backend'] }",
+    ),
     ("diesel-2", "sqlite", "diesel = { version = '2', features = ['sqlite'] }"),
     ("rusqlite-0.32", "sqlite", "rusqlite = '0.32'"),
     ("rusqlite-0.43", "sqlite", "rusqlite = '0.43'"),
@@ -33,14 +42,15 @@ pub(crate) fn check(_: &Shell) -> Result {
 }
 
 fn run_in_each(command: &str) -> Result {
-    for (name, feature, dependency) in PROGRAMS {
+    for (name, features, dependency) in PROGRAMS {
+        let features: Vec<&str> = features.split(' ').collect();
         let folder = target_dir().join("resolve").join(name);
         fs::create_dir_all(folder.join("src"))?;
         fs::write(folder.join("src/lib.rs"), "")?;
         let durable = root().join("timer-durable");
         let manifest = format!(
             "[package]\nname = 'program'\nversion = '0.1.0'\nedition = '2024'\n\n[workspace]\n\n[dependencies]\n\
-             timer-durable = {{ path = '{}', features = ['{feature}'] }}\n{dependency}\n",
+             timer-durable = {{ path = '{}', features = {features:?} }}\n{dependency}\n",
             durable.display()
         );
         fs::write(folder.join("Cargo.toml"), manifest)?;

@@ -12,13 +12,17 @@
 //! 10. [Operating](operating) the store in PostgreSQL
 //! 11. [Moving](moving) from Redisson, Sidekiq, Quartz, apalis, pg-boss, Celery or underway
 //! 12. [Reading](reading) timeouts back, and acting on many
-//! 13. [The protocol](protocol), and the model that checks it
+//! 13. [In your own transaction](transactions), with the drivers of PostgreSQL or on SQLite
+//! 14. [The protocol](protocol), and the model that checks it
 
 #[doc = include_str!("promises.md")]
 pub mod promises {}
 
 #[doc = include_str!("exactly_once.md")]
 pub mod exactly_once {}
+
+#[doc = include_str!("transactions.md")]
+pub mod transactions {}
 
 #[doc = include_str!("clocks.md")]
 pub mod clocks {}

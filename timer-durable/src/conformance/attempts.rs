@@ -2,7 +2,7 @@
 
 use super::{Bench, Check, ok};
 use crate::TimeoutId;
-use crate::store::{Counts, Position, Store, StoreError};
+use crate::store::{Counts, Position, Store, StoreError, StoreTransaction};
 use crate::transaction::{Attempt, IfPending, Insert, NextRun, Operation, Outcome, Target};
 
 pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
@@ -252,13 +252,22 @@ fn completes<S: Store>(bench: &mut Bench<S>) {
     let id = bench.insert(past);
     bench.attempt(id);
     let end = |attempt| Operation::Done { id, attempt, next: None, then: Vec::new() };
-    match bench.store.complete_in(end(2), Box::new(|_| Ok(()))) {
+    let mut fails = |_: &mut dyn StoreTransaction| Err(StoreError::Failed("the work fails".to_owned()));
+    match bench.store.transact(&mut fails) {
         Err(StoreError::Unsupported(_)) => return,
-        result => assert!(!ok(result, bench.name), "not the last attempt"),
+        failed => assert!(matches!(failed, Err(StoreError::Failed(_))), "{failed:?}"),
     }
-    let failed = bench.store.complete_in(end(1), Box::new(|_| Err("the work fails".into())));
-    assert!(matches!(failed, Err(StoreError::Failed(_))), "{failed:?}");
-    let completed = bench.store.complete_in(end(1), Box::new(|_| Ok(())));
-    assert!(ok(completed, bench.name), "the failed work has undone all");
+    let insert = Insert::new(TimeoutId::made_by(bench.store.instance()), past, "topic");
+    let mut execute = |may_commit: bool| {
+        bench.store.transact(&mut |tx| {
+            assert_eq!(tx.execute(&end(2)), Ok(Outcome::NotFound), "not the last attempt");
+            assert_eq!(tx.execute(&end(1)), Ok(Outcome::Changed(id)));
+            assert_eq!(tx.execute(&Operation::Insert(insert.clone())), Ok(Outcome::Created { replaced: None }));
+            if may_commit { Ok(()) } else { Err(StoreError::Failed("the work fails".to_owned())) }
+        })
+    };
+    assert!(execute(false).is_err(), "the work has failed");
+    ok(execute(true), bench.name);
+    assert_eq!(bench.pending(), [Position { due: past, id: insert.id }]);
     assert!(!done(bench, id, 1, None), "it has ended");
 }

@@ -1,14 +1,14 @@
 //! An attempt's connection to the keeper.
 
 use super::handler_mark::HandlerMark;
-use super::is_keeper;
 use super::term::{Progress, Term};
 use crate::TimeoutId;
 use crate::error::Error;
-use crate::message::{AttemptEnd, AttemptResult, Message, Reply};
-use crate::retry::{CompleteError, Retry};
-use crate::store::{Micros, Work};
+use crate::message::{Answer, AttemptEnd, AttemptResult, Message, Reply, Request};
+use crate::retry::Retry;
+use crate::store::Micros;
 use crate::topic::Rules;
+use crate::work::Work;
 use crossbeam_channel::Sender;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +24,8 @@ pub(crate) struct Started {
     pub(crate) due: Micros,
     pub(crate) begun: Micros,
     pub(crate) keeper: KeeperHandle,
+    #[cfg(feature = "__drivers")]
+    pub(crate) schema: &'static str,
 }
 
 impl Started {
@@ -120,19 +122,21 @@ impl KeeperHandle {
         self.progress.clone()
     }
 
-    pub(crate) fn complete_in(&self, id: TimeoutId, attempt: u32, work: Work) -> Result<(), CompleteError> {
-        if is_keeper() {
-            return Err(CompleteError::Failed(Error::OnKeeper.to_string()));
-        }
+    /// Notes that a transaction of the user ends the attempt, if it is committed.
+    #[cfg(feature = "__drivers")]
+    pub(crate) fn end_in_transaction(&self) {
+        self.progress.end_in_transaction();
+    }
+
+    /// Sends a transaction that ends the attempt. Its answer arrives in the channel.
+    pub(crate) fn transact(&self, id: TimeoutId, attempt: u32, work: Work) -> oneshot::Receiver<Result<Answer, Error>> {
         let (reply, answer) = Reply::new();
-        let stopped = |_| CompleteError::Failed(Error::Stopped.to_string());
-        self.keeper.send(Message::Complete { id, attempt, work, reply }).map_err(|_| stopped(()))?;
+        // A keeper that has ended drops the message, and with it the reply.
+        let _sent = self.keeper.send(Message::Call(Request::Transact(Some((id, attempt)), work), reply));
         if let Some(settle) = &self.settle {
             settle();
         }
-        answer.recv().map_err(|_| stopped(()))??;
-        self.progress.complete();
-        Ok(())
+        answer
     }
 }
 

@@ -56,6 +56,7 @@ impl Place {
                 Request::Insert(new) => Self::of_new(new),
                 Request::Reset(target, _) | Request::Cancel(target) => [Some(Self::target(target)), None],
                 Request::Requeue(id) | Request::Purge(id) => [Some(Self::Id(*id)), None],
+                Request::Transact(..) => [None, None],
             },
             _ => [None, None],
         };
@@ -197,6 +198,8 @@ impl Collection {
             Request::Cancel(target) => Operation::Cancel(target),
             Request::Requeue(id) => Operation::Requeue { id, due: now },
             Request::Purge(id) => Operation::Purge(id),
+            // The keeper runs it at once.
+            Request::Transact(..) => return,
         };
         let id = if let Operation::Insert(insert) = &operation { Some(insert.id) } else { None };
         self.push(operation, Origin::Call(reply.about(id)));
@@ -240,7 +243,7 @@ impl Collection {
     }
 }
 
-pub(super) fn insert(new: NewTimeout, now: Micros, instance: u32) -> Insert {
+pub(crate) fn insert(new: NewTimeout, now: Micros, instance: u32) -> Insert {
     let id = new.id.unwrap_or_else(|| TimeoutId::made_by(instance));
     Insert {
         key: new.key,
@@ -253,19 +256,19 @@ pub(super) fn insert(new: NewTimeout, now: Micros, instance: u32) -> Insert {
     }
 }
 
-/// Returns the answer to a call after the commit.
-pub(super) fn answer(operation: &Operation, outcome: Outcome) -> Result<Answer, Error> {
+/// Returns the answer to a call.
+pub(crate) fn answer_of(operation: &Operation, outcome: &Outcome) -> Result<Answer, Error> {
     match (outcome, operation) {
         (Outcome::Created { .. } | Outcome::Exists, Operation::Insert(insert)) => {
             Ok(Answer::Scheduled(ScheduleAnswer::Created(insert.id)))
         }
         (Outcome::Kept(id), Operation::Insert(insert)) if insert.if_pending == IfPending::Refuse => {
-            Err(Error::KeyTaken { id })
+            Err(Error::KeyTaken { id: *id })
         }
-        (Outcome::Kept(id), _) => Ok(Answer::Scheduled(ScheduleAnswer::Kept(id))),
-        (Outcome::Moved(id, _), _) => Ok(Answer::Scheduled(ScheduleAnswer::Moved(id))),
+        (Outcome::Kept(id), _) => Ok(Answer::Scheduled(ScheduleAnswer::Kept(*id))),
+        (Outcome::Moved(id, _), _) => Ok(Answer::Scheduled(ScheduleAnswer::Moved(*id))),
         (Outcome::TooOld, _) => Err(Error::IdTooOld),
-        (Outcome::Refused(why), _) => Err(Error::Store(StoreError::Refused(why))),
+        (Outcome::Refused(why), _) => Err(Error::Store(StoreError::Refused(why.clone()))),
         (Outcome::Changed(_), _) => Ok(Answer::Changed),
         (Outcome::Running, _) => Ok(Answer::Running),
         _ => Ok(Answer::Unknown),

@@ -12,6 +12,7 @@ mod pace;
 mod term;
 
 pub(crate) use attempt::{Handler, Settle, Started, TopicSettings};
+pub(crate) use collect::{answer_of, insert};
 pub(crate) use handler_mark::{handled_here, is_in_handler};
 pub(crate) use keeper::{Flow, Keeper, Settings, THREADS};
 

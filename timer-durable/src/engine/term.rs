@@ -56,7 +56,7 @@ impl Term {
 }
 
 /// The progress of an attempt: whether its handler has started and returned, whether the store has
-/// ended it, and whether the keeper has cut it off.
+/// ended it, whether a transaction of the user ends it, and whether the keeper has cut it off.
 #[derive(Default)]
 pub(crate) struct Progress {
     started: OnceLock<Instant>,
@@ -65,6 +65,8 @@ pub(crate) struct Progress {
     cut_off: AtomicBool,
     /// The waker of an async handler that has a time limit.
     waker: Mutex<Option<Waker>>,
+    #[cfg(feature = "__drivers")]
+    in_transaction: AtomicBool,
 }
 
 impl Progress {
@@ -122,6 +124,21 @@ impl Progress {
     pub(crate) fn has_completed(&self) -> bool {
         // ORDERING: Acquire, pairs with `complete`.
         self.completed.load(Ordering::Acquire)
+    }
+
+    /// Notes that a transaction of the user ends the attempt, if it is committed.
+    #[cfg(feature = "__drivers")]
+    pub(super) fn end_in_transaction(&self) {
+        // ORDERING: Release, pairs with `is_in_transaction`.
+        self.in_transaction.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_in_transaction(&self) -> bool {
+        // ORDERING: Acquire, pairs with `end_in_transaction`.
+        #[cfg(feature = "__drivers")]
+        return self.in_transaction.load(Ordering::Acquire);
+        #[cfg(not(feature = "__drivers"))]
+        false
     }
 }
 

@@ -32,8 +32,8 @@ pub enum Fault {
 pub enum FaultPoint {
     /// The commit of a batch.
     Write,
-    /// The end of an attempt in a transaction of the user.
-    CompleteIn,
+    /// A transaction of the user.
+    Transact,
     /// Reading a page.
     Load,
     /// Becoming a new instance. A fence affects it as a failure.

@@ -18,7 +18,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{AsyncMessage, Client, Config, Error, NoTls, Row, Socket, Statement, ToStatement};
+use tokio_postgres::{AsyncMessage, Client, Config, Error, NoTls, Row, Socket, Statement};
 
 /// The parameters of a statement.
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -99,10 +99,8 @@ pub(super) const SAFE_PATH: &str = "set local search_path = pg_catalog, pg_temp"
 
 /// A connection to PostgreSQL whose calls block.
 ///
-/// The work of [`Due::complete_in`](crate::Due::complete_in) receives it inside a transaction. Its
-/// methods are those of [`tokio_postgres::Client`] with the same names. A call whose answer has not
-/// arrived within the store's limit fails.
-pub struct PostgresConnection {
+/// A call whose answer has not arrived within the store's limit fails.
+pub(super) struct PostgresConnection {
     client: Client,
     limit: Duration,
     driver: Driver,
@@ -158,58 +156,8 @@ impl PostgresConnection {
         self.limit = limit;
     }
 
-    /// Executes a statement and returns the number of rows that it has changed.
-    ///
-    /// # Errors
-    ///
-    /// [`QueryError`] if the server refuses the statement or does not answer.
-    pub fn execute<T: ToStatement + ?Sized + Sync>(
-        &mut self,
-        statement: &T,
-        params: Params<'_>,
-    ) -> Result<u64, QueryError> {
-        self.wait(self.client.execute(statement, params))
-    }
-
-    /// Executes a statement and returns its rows.
-    ///
-    /// # Errors
-    ///
-    /// [`QueryError`] if the server refuses the statement or does not answer.
-    pub fn query<T: ToStatement + ?Sized + Sync>(
-        &mut self,
-        statement: &T,
-        params: Params<'_>,
-    ) -> Result<Vec<Row>, QueryError> {
+    pub(super) fn query(&mut self, statement: &Statement, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
         self.wait(self.client.query(statement, params))
-    }
-
-    /// Executes a statement and returns its only row.
-    ///
-    /// # Errors
-    ///
-    /// [`QueryError`] if the server refuses the statement or does not answer, or if there is not
-    /// one row.
-    pub fn query_one<T: ToStatement + ?Sized + Sync>(
-        &mut self,
-        statement: &T,
-        params: Params<'_>,
-    ) -> Result<Row, QueryError> {
-        self.wait(self.client.query_one(statement, params))
-    }
-
-    /// Executes a statement and returns its row, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// [`QueryError`] if the server refuses the statement or does not answer, or if there are
-    /// several rows.
-    pub fn query_opt<T: ToStatement + ?Sized + Sync>(
-        &mut self,
-        statement: &T,
-        params: Params<'_>,
-    ) -> Result<Option<Row>, QueryError> {
-        self.wait(self.client.query_opt(statement, params))
     }
 
     /// Executes statements that are separated by semicolons and have no parameters.
@@ -217,7 +165,7 @@ impl PostgresConnection {
     /// # Errors
     ///
     /// [`QueryError`] if the server refuses a statement or does not answer.
-    pub fn batch_execute(&mut self, statements: &str) -> Result<(), QueryError> {
+    pub(super) fn batch_execute(&mut self, statements: &str) -> Result<(), QueryError> {
         self.wait(self.client.batch_execute(statements))
     }
 
@@ -231,7 +179,12 @@ impl PostgresConnection {
     /// # Errors
     ///
     /// [`QueryError`] if the server refuses the statement or does not answer.
-    pub fn query_typed(&mut self, sql: &str, types: &[Type], params: Params<'_>) -> Result<Vec<Row>, QueryError> {
+    pub(super) fn query_typed(
+        &mut self,
+        sql: &str,
+        types: &[Type],
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, QueryError> {
         let params: Vec<_> = params.iter().copied().zip(types.iter().cloned()).collect();
         self.wait(self.client.query_typed(sql, &params))
     }

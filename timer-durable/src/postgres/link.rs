@@ -156,40 +156,23 @@ impl Link {
         run(&mut self.connection, &self.renew, params)
     }
 
-    /// Begins a transaction of the user, who decides how long it waits for locks. If the process
-    /// freezes in the middle of it, the server ends it after a while, because no other node can
-    /// take over the shards before.
+    /// Begins a transaction of several statements. If the process freezes in the middle of it, the
+    /// server ends it after a while, because no other node can take over the shards before.
     pub(super) fn begin(&mut self) -> Result<(), QueryError> {
+        let limit = self.limit.as_millis();
         self.connection.begin(&format!(
-            "set local statement_timeout = {0}; set local idle_in_transaction_session_timeout = {0};
-             set local lock_timeout = 0; set local plan_cache_mode = auto; set local enable_seqscan = on;
-             set local enable_hashjoin = on; set local enable_mergejoin = on",
-            self.limit.as_millis()
+            "set local statement_timeout = {limit}; set local idle_in_transaction_session_timeout = {limit};
+             set local lock_timeout = {}",
+            LOCK_TIMEOUT.as_millis()
         ))
     }
 
-    /// Limits the time that the rest of a transaction waits for locks.
-    pub(super) fn limit_locks_here(&mut self) -> Result<(), QueryError> {
-        self.connection.batch_execute(&format!("set local lock_timeout = {}", LOCK_TIMEOUT.as_millis()))
-    }
-
-    /// Gives the rest of a transaction the path of the role, for the statements of the user.
-    pub(super) fn restore_path(&mut self) -> Result<(), QueryError> {
-        self.connection.batch_execute("set local search_path to default")
-    }
-
-    /// Commits a transaction of the user. After an error the transaction may be open.
-    ///
-    /// PostgreSQL answers `commit` without an error if an earlier statement has failed, and rolls
-    /// back. A savepoint is refused in such a transaction, and also if there is no transaction
-    /// because the user has ended it. A role that the user has set stays after the commit, and may
-    /// not be allowed to use the schema, and so does a path.
+    /// Commits a transaction. After an error it may be open.
     pub(super) fn commit(&mut self) -> Result<(), QueryError> {
-        let path = if self.is_pooled() { "reset search_path" } else { "set search_path = pg_catalog, pg_temp" };
-        self.connection.end(&format!("savepoint timer_end; commit; reset session authorization; reset role; {path}"))
+        self.connection.end("commit")
     }
 
-    /// Rolls back a transaction of the user.
+    /// Rolls back a transaction.
     pub(super) fn rollback(&mut self) -> Result<(), QueryError> {
         self.connection.end("rollback")
     }

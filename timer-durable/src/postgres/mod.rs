@@ -4,8 +4,8 @@
 //!   renews, and writes into its own shards, so nodes need no messages.
 //! - Each statement that changes timeouts first locks the node's own row for share, and does
 //!   nothing if the row says that the node was taken over. A take-over updates that row, and
-//!   therefore waits for the transaction. Fencing does not depend on clocks. Reads, the removal of
-//!   tombstones and the transactions of `with_connection` have no fence.
+//!   therefore waits for the transaction. Fencing does not depend on clocks. Reads and the removal
+//!   of tombstones have no fence.
 //! - A connection that fails may have executed its last statement or may still execute it. The node
 //!   then becomes a new instance, and fences the old one in the same way.
 //!
@@ -35,20 +35,19 @@ mod tombstones;
 mod write;
 
 pub use connect::ConnectError;
-pub use connection::PostgresConnection;
 pub use options::PostgresOptions;
-pub use query_error::QueryError;
 
 use crate::store::{Membership, Store, StoreError};
 use crate::time::LeaseTime;
 use crate::transaction::Target;
 use clock::Clock;
 use connect::Connected;
-use connection::Access;
+use connection::{Access, PostgresConnection};
 use foreign::Frontier;
 use link::Link;
 use listen::{Listener, Signals};
 use membership::Suspects;
+use query_error::QueryError;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -63,8 +62,9 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(500);
 /// A store in a PostgreSQL database, which many processes on many machines share.
 ///
 /// Each process opens its own store. If one of them dies, freezes or loses its connection, the
-/// others run its timeouts when its lease is over. The type of the connection for
-/// [`Due::complete_in`](crate::Due::complete_in) is [`PostgresConnection`].
+/// others run its timeouts when its lease is over. A timeout is scheduled, cancelled and ended in
+/// the user's own transaction by the calls of a driver, see
+/// [`PostgresTransaction`](crate::PostgresTransaction).
 ///
 /// PostgreSQL 14 or newer is needed. A process uses two connections. Behind a pooler in transaction
 /// mode it uses one, and looks for the timeouts of other writers once a second.
@@ -73,19 +73,14 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(500);
 ///
 /// ```no_run
 /// use std::time::Duration;
-/// use timer_durable::{Due, DurableTimer, PostgresConnection, PostgresStore, Topic};
+/// use timer_durable::{Due, DurableTimer, PostgresStore, Topic};
 ///
 /// const CLOSE: Topic<String> = Topic::new("order.close");
 ///
 /// let store = PostgresStore::connect("postgres://shop@db.example/shop")?;
 /// let timer = DurableTimer::builder()
 ///     .topic(CLOSE, |due: &Due<String>| {
-///         // The order and the end of its timeout are written in one transaction.
-///         let order = due.payload().clone();
-///         due.complete_in(move |connection: &mut PostgresConnection| {
-///             connection.execute("update orders set closed = true where number = $1", &[&order])?;
-///             Ok(())
-///         })?;
+///         println!("closing order {}", due.payload());
 ///         Ok(())
 ///     })
 ///     .open(store.lease(Duration::from_secs(10)))?;

@@ -6,7 +6,7 @@ use super::query_error::QueryError;
 use super::write::{Draft, REPETITIONS, Writer};
 use crate::TimeoutId;
 use crate::store::StoreError;
-use crate::transaction::{IfPending, Insert, Operation, Outcome};
+use crate::transaction::{Insert, Operation, Outcome};
 use std::time::{Duration, Instant};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -110,7 +110,7 @@ impl Writer<'_> {
         let is_foreign = self.shards.is_empty();
         let ids: Vec<Uuid> = inserts.iter().map(|insert| uuid(insert.id)).collect();
         let columns = insert_columns(&inserts, self.instance as u32);
-        let policies: Vec<&str> = inserts.iter().map(|insert| name(insert.if_pending)).collect();
+        let policies: Vec<&str> = inserts.iter().map(|insert| insert.if_pending.sql_name()).collect();
         let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&self.instance, &is_foreign, &ids];
         parameters.extend(columns.iter().map(|column| &**column));
         parameters.extend::<[&(dyn ToSql + Sync); 2]>([&policies, &shards]);
@@ -133,15 +133,4 @@ fn outcomes(count: usize, rows: &[Row]) -> impl Iterator<Item = Outcome> {
         };
     }
     outcomes.into_iter()
-}
-
-fn name(if_pending: IfPending) -> &'static str {
-    match if_pending {
-        IfPending::Keep => "keep",
-        IfPending::Replace => "replace",
-        IfPending::Earlier => "earlier",
-        IfPending::Later => "later",
-        IfPending::Update => "update",
-        IfPending::Refuse => "refuse",
-    }
 }

@@ -18,8 +18,7 @@ const STATES: [&str; 14] = ["0A", "25", "26", "28", "2D", "3D", "40", "42", "53"
 
 /// A call that PostgreSQL refused, or that was given up.
 #[derive(Debug)]
-#[non_exhaustive]
-pub enum QueryError {
+pub(super) enum QueryError {
     /// The server or the client reports an error.
     Postgres(Error),
     /// The server has not answered within the limit.

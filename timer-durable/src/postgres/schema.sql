@@ -305,6 +305,49 @@ begin
 end
 $$;
 
+-- Schedules a timeout in the caller's transaction, as the drivers of the Rust crate do. All times are
+-- microseconds. Answers created, kept or moved, with the id of the timeout that is pending then. A call
+-- whose id the store has already answers created.
+create function timer.schedule_and_tell(
+    p_topic text, p_key text, p_payload bytea, p_format bigint, p_if_pending text, p_id uuid, p_due bigint,
+    p_period bigint, p_max_lateness bigint, out answer text, out timeout uuid
+) language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    v_id uuid := coalesce(p_id, (lpad(to_hex(timer.now() / 1000), 12, '0') || 'ffffffff'
+        || substr(replace(gen_random_uuid()::text, '-', ''), 1, 12))::uuid);
+    v_put record;
+begin
+    if p_if_pending is null or p_if_pending not in ('keep', 'replace', 'earlier', 'later', 'update', 'refuse') then
+        raise exception 'if_pending: % was given; allowed is keep, replace, earlier, later, update, refuse', p_if_pending
+            using errcode = 'invalid_parameter_value';
+    end if;
+    if octet_length(p_topic) > 255 or octet_length(p_key) > 255 then
+        raise exception 'topic and key: at most 255 bytes are allowed' using errcode = 'invalid_parameter_value';
+    end if;
+    if octet_length(p_payload) > 1048576 then
+        raise exception 'payload: % bytes were given; at most 1048576 are allowed', octet_length(p_payload)
+            using errcode = 'invalid_parameter_value';
+    end if;
+    if p_period <= 0 or p_max_lateness < 0 then
+        raise exception 'period, max_lateness: % and % us were given; a period must be positive, and no lateness negative',
+            p_period, p_max_lateness using errcode = 'invalid_parameter_value';
+    end if;
+    select * into v_put from timer.put(
+        v_id, p_due, p_topic, p_key, p_if_pending, p_format::smallint, p_payload, p_period, p_max_lateness,
+        timer.repeatable_until(v_id, -1), floor(random() * 64)::smallint, true, -1
+    );
+    if p_if_pending = 'refuse' and v_put.answer = 'kept' then
+        raise exception 'the key has a pending timeout, %', v_put.other using errcode = 'unique_violation';
+    elsif v_put.answer = 'too_old' then
+        raise exception 'the id % is too old to be used for a new timeout', v_id
+            using errcode = 'invalid_parameter_value';
+    end if;
+    perform timer.announce();
+    answer := case when v_put.answer in ('kept', 'moved') then v_put.answer else 'created' end;
+    timeout := case when answer = 'created' then v_id else v_put.other end;
+end
+$$;
+
 -- Schedules a timeout in the caller's transaction, and returns the id of the timeout that is pending
 -- then. `if_pending` is keep, replace, earlier, later, update or refuse. `format` tells the handler how to read
 -- the payload: 1 is bytes, 2 is text, 3 is JSON. It is due after `delay` or at the time `at`.
@@ -312,42 +355,10 @@ create function timer.schedule(
     topic text, payload bytea, delay interval default null, key text default null, if_pending text default 'keep',
     id uuid default null, format smallint default 1, at timestamptz default null, period interval default null,
     max_lateness interval default null
-) returns uuid language plpgsql set search_path = pg_catalog, pg_temp as $$
-declare
-    v_now bigint := timer.now();
-    v_id uuid := coalesce(id, (lpad(to_hex(v_now / 1000), 12, '0') || 'ffffffff'
-        || substr(replace(gen_random_uuid()::text, '-', ''), 1, 12))::uuid);
-    v_put record;
-begin
-    if if_pending is null or if_pending not in ('keep', 'replace', 'earlier', 'later', 'update', 'refuse') then
-        raise exception 'if_pending: % was given; allowed is keep, replace, earlier, later, update, refuse', if_pending
-            using errcode = 'invalid_parameter_value';
-    end if;
-    if octet_length(topic) > 255 or octet_length(key) > 255 then
-        raise exception 'topic and key: at most 255 bytes are allowed' using errcode = 'invalid_parameter_value';
-    end if;
-    if octet_length(payload) > 1048576 then
-        raise exception 'payload: % bytes were given; at most 1048576 are allowed', octet_length(payload)
-            using errcode = 'invalid_parameter_value';
-    end if;
-    if period <= interval '0' or max_lateness < interval '0' then
-        raise exception 'period, max_lateness: % and % were given; a period must be positive, and no lateness negative',
-            period, max_lateness using errcode = 'invalid_parameter_value';
-    end if;
-    select * into v_put from timer.put(
-        v_id, timer.due(delay, at), topic, key, if_pending, format, payload,
-        (extract(epoch from period) * 1000000)::bigint, (extract(epoch from max_lateness) * 1000000)::bigint,
-        timer.repeatable_until(coalesce(id, v_id), -1), floor(random() * 64)::smallint, true, -1
-    );
-    if if_pending = 'refuse' and v_put.answer = 'kept' then
-        raise exception 'the key has a pending timeout, %', v_put.other using errcode = 'unique_violation';
-    elsif v_put.answer = 'too_old' then
-        raise exception 'the id % is too old to be used for a new timeout', v_id
-            using errcode = 'invalid_parameter_value';
-    end if;
-    perform timer.announce();
-    return case when v_put.answer in ('kept', 'moved') then v_put.other else v_id end;
-end
+) returns uuid language sql set search_path = pg_catalog, pg_temp as $$
+    select timeout from timer.schedule_and_tell(
+        topic, key, payload, format, if_pending, id, timer.due(delay, at),
+        (extract(epoch from period) * 1000000)::bigint, (extract(epoch from max_lateness) * 1000000)::bigint)
 $$;
 
 create function timer.schedule(
@@ -476,5 +487,17 @@ begin
         perform timer.end_timeout(id, -1);
     end if;
     return true;
+end
+$$;
+
+-- As `timer.complete`, but fails if the attempt is not the one that runs, so that the caller's
+-- transaction cannot be committed.
+create function timer.complete_or_fail(p_id uuid, p_attempt bigint) returns text
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    if not timer.complete(p_id, p_attempt::integer) then
+        raise exception 'attempt % of the timeout % is not the one that runs', p_attempt, p_id using errcode = 'TM002';
+    end if;
+    return 'completed';
 end
 $$;

@@ -5,7 +5,7 @@ use super::statements::{SHELF, SHELVES};
 use super::write::{self, Writer};
 use super::{PostgresStore, connect, lost};
 use crate::TimeoutId;
-use crate::store::{Connect, Membership, Micros, Position, Reader, Store, StoreError, Upkeep, Work};
+use crate::store::{Connect, Membership, Micros, Position, Reader, Store, StoreError, Upkeep};
 use crate::time::LeaseTime;
 use crate::transaction::{Operation, Outcome, are_accepted};
 use std::ops::Range;
@@ -40,8 +40,7 @@ impl Store for PostgresStore {
 
     fn write_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         let mut refused = None;
-        let result = self.transact(|store| {
-            store.link()?.limit_locks_here()?;
+        let result = self.in_transaction(|store| {
             let outcomes = store.writer()?.put_all(inserts)?;
             if are_accepted(inserts, &outcomes) {
                 return Ok(outcomes);
@@ -138,22 +137,6 @@ impl Store for PostgresStore {
         Some(self.lease_end.instant())
     }
 
-    fn complete_in(&mut self, end: Operation, work: Work) -> Result<bool, StoreError> {
-        let result = self.transact(|store| {
-            let is_running = matches!(store.execute(&[end])?[..], [Outcome::Changed(_)]);
-            if is_running {
-                store.work(work)?;
-            }
-            Ok(is_running)
-        });
-        self.check(result)
-    }
-
-    fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
-        let result = self.transact(|store| store.work(work));
-        self.check(result)
-    }
-
     fn must_rejoin(&self) -> bool {
         self.has_joined && self.link.is_none()
     }
@@ -186,12 +169,6 @@ impl PostgresStore {
     fn topics(&mut self, sql: &str) -> Result<Vec<String>, StoreError> {
         let rows = self.link()?.connection.run(sql, &[], &[]);
         Ok(self.check(rows.map_err(StoreError::from))?.iter().map(|row| row.get(0)).collect())
-    }
-
-    fn work(&mut self, work: Work) -> Result<(), StoreError> {
-        let link = self.link()?;
-        link.restore_path()?;
-        work(&mut link.connection).map_err(|error| StoreError::Failed(error.to_string()))
     }
 
     fn writer(&mut self) -> Result<Writer<'_>, StoreError> {
@@ -231,7 +208,7 @@ impl PostgresStore {
     }
 
     /// Runs `body` in a transaction, and commits it if `body` returns a value.
-    fn transact<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R, StoreError>) -> Result<R, StoreError> {
+    fn in_transaction<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R, StoreError>) -> Result<R, StoreError> {
         let begun = self.link.as_mut().ok_or_else(lost)?.begin().map_err(StoreError::from);
         let result = begun.and_then(|()| body(self)).and_then(|value| {
             self.link()?.commit()?;

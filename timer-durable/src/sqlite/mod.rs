@@ -22,6 +22,7 @@ mod slots;
 mod store;
 mod tally;
 mod tombstones;
+mod transaction;
 mod unreadable;
 
 use clock::Clock;
@@ -48,8 +49,8 @@ const FLOOR_INTERVAL: Micros = 1_000_000;
 /// The file and its `-wal` file belong to one process at a time, which has a lock on an `-owner`
 /// file beside them. Other programs may read the file, by [`SqliteReader`] or by the view
 /// `timer_pending`, but must not write it. A new file can be read and written by its user alone
-/// (mode 600). The type of the connection for [`Due::complete_in`](crate::Due::complete_in) is
-/// `rusqlite::Connection`.
+/// (mode 600). The tables of the user can be in the same file, see
+/// [`DurableTimer::transaction`](crate::DurableTimer::transaction).
 ///
 /// If one of these files is removed, renamed or replaced while it is open, every later call is an
 /// error and no timeout begins, until the file is opened again.
@@ -65,8 +66,8 @@ const FLOOR_INTERVAL: Micros = 1_000_000;
 ///     .topic(CLOSE, |due: &Due<String>| {
 ///         // The order and the end of its timeout are written in one transaction.
 ///         let order = due.payload().clone();
-///         due.complete_in(move |connection: &mut rusqlite::Connection| {
-///             connection.execute("update orders set closed = 1 where number = ?1", [order])?;
+///         due.complete_with(move |tx| {
+///             tx.connection().execute("update orders set closed = 1 where number = ?1", [order])?;
 ///             Ok(())
 ///         })?;
 ///         Ok(())
@@ -148,7 +149,7 @@ impl SqliteStore {
     }
 
     /// Executes the batch and the commit. The first error before the commit undoes everything.
-    fn transact<R>(
+    fn commit<R>(
         &mut self,
         body: impl FnOnce(&mut Connection, i64, Micros) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
@@ -202,7 +203,7 @@ impl SqliteStore {
     /// Makes rows that cannot be read dead letters, and counts the others anew.
     fn bury(&mut self, rows: Vec<(i64, rusqlite::Error)>) -> Result<(), StoreError> {
         if !rows.is_empty() {
-            self.transact(|connection, _, now| {
+            self.commit(|connection, _, now| {
                 let mut bury =
                     |(row, error): &(i64, _)| unreadable::bury(connection, Place::Row(*row), error, now).map(drop);
                 rows.iter().try_for_each(&mut bury).map_err(failed)

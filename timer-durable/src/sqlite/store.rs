@@ -3,11 +3,11 @@
 use super::rows::{self, Instance};
 use super::slots::{self, Loaded, Page};
 use super::tally::Tally;
+use super::transaction::{OpenTransaction, check_names};
 use super::{SqliteReader, SqliteStore, failed, open, shelf};
 use crate::TimeoutId;
-use crate::store::{Connect, Micros, Position, Reader, Store, StoreError, Upkeep, Work};
+use crate::store::{Connect, Micros, Position, Reader, Store, StoreError, TransactionWork, Upkeep};
 use crate::transaction::{Operation, Outcome, are_accepted};
-use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use std::ops::Range;
 use std::path::Path;
@@ -55,9 +55,9 @@ impl Store for SqliteStore {
         let blocked = self.blocked.clone();
         let instance = |epoch, now| Instance { epoch, now, blocked: &blocked };
         let result = self
-            .transact(|connection, epoch, now| rows::execute(connection, batch, instance(epoch, now)).map_err(failed));
+            .commit(|connection, epoch, now| rows::execute(connection, batch, instance(epoch, now)).map_err(failed));
         let (outcomes, buried) = match result {
-            Err(StoreError::Refused(_)) => self.transact(|connection, epoch, now| {
+            Err(StoreError::Refused(_)) => self.commit(|connection, epoch, now| {
                 rows::execute_apart(connection, batch, instance(epoch, now)).map_err(failed)
             })?,
             result => (result?, 0),
@@ -71,7 +71,7 @@ impl Store for SqliteStore {
 
     fn write_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         let mut outcomes = Vec::new();
-        let result = self.transact(|connection, epoch, now| {
+        let result = self.commit(|connection, epoch, now| {
             outcomes = rows::execute(connection, inserts, Instance { epoch, now, blocked: &[] }).map_err(failed)?;
             // The error rolls the transaction back.
             if are_accepted(inserts, &outcomes) { Ok(()) } else { Err(StoreError::Locked) }
@@ -91,7 +91,7 @@ impl Store for SqliteStore {
         match page.load(&self.connection, self.clock.now(), out).map_err(failed)? {
             Loaded::Before(bound) => return Ok(bound),
             Loaded::Unsorted(slot) => {
-                self.transact(|connection, _, _| slots::move_rows(connection, slot).map_err(failed))?;
+                self.commit(|connection, _, _| slots::move_rows(connection, slot).map_err(failed))?;
             }
             Loaded::Unreadable(rows) => self.bury(rows)?,
         }
@@ -113,7 +113,7 @@ impl Store for SqliteStore {
     }
 
     fn set_paused(&mut self, topic: &str, is_paused: bool) -> Result<(), StoreError> {
-        self.transact(|connection, _, _| shelf::set_paused(connection, topic, is_paused).map_err(failed))
+        self.commit(|connection, _, _| shelf::set_paused(connection, topic, is_paused).map_err(failed))
     }
 
     fn paused_topics(&mut self) -> Result<Vec<String>, StoreError> {
@@ -150,28 +150,17 @@ impl Store for SqliteStore {
         Ok(Upkeep { shards_gained, pauses_changed: shards_gained, ..Upkeep::default() })
     }
 
-    fn complete_in(&mut self, end: Operation, work: Work) -> Result<bool, StoreError> {
-        let done = [end];
-        let mut outcomes = Vec::new();
-        let result = self.transact(|connection, epoch, now| {
-            outcomes = rows::execute(connection, &done, Instance { epoch, now, blocked: &[] }).map_err(failed)?;
-            if !matches!(outcomes[..], [Outcome::Changed(_)]) {
-                return Err(StoreError::Fenced);
-            }
-            run(work, connection)
-        });
-        match result {
-            Ok(()) => {
-                self.tally.add(&done, &outcomes);
-                Ok(true)
-            }
-            Err(StoreError::Fenced) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
-        self.transact(|connection, _, _| run(work, connection))
+    fn transact(&mut self, work: TransactionWork<'_>) -> Result<(), StoreError> {
+        let (mut operations, mut outcomes) = (Vec::new(), Vec::new());
+        self.commit(|connection, epoch, now| {
+            let mut open = OpenTransaction::new(connection, epoch, now);
+            work(&mut open)?;
+            check_names(open.connection)?;
+            (operations, outcomes) = (open.operations, open.outcomes);
+            Ok(())
+        })?;
+        self.tally.add(&operations, &outcomes);
+        Ok(())
     }
 
     fn backup(&mut self, path: &Path) -> Result<(), StoreError> {
@@ -200,18 +189,5 @@ impl Store for SqliteStore {
             tracing::warn!(%error, "the log could not be written back");
         }
         Ok(())
-    }
-}
-
-/// Runs work of the user in an open transaction. No temporary table or view may hide a table of the
-/// store.
-fn run(work: Work, connection: &mut Connection) -> Result<(), StoreError> {
-    work(connection).map_err(|error| StoreError::Failed(error.to_string()))?;
-    let hidden = "select name from temp.sqlite_schema where type in ('table', 'view')
-                  and lower(name) in ('meta', 'timeout', 'dead', 'timer_tombstone', 'timer_paused')";
-    match connection.prepare_cached(hidden).and_then(|mut hidden| hidden.query_row([], |row| row.get::<_, String>(0))) {
-        Err(rusqlite::Error::QueryReturnedNoRows) => Ok(()),
-        Ok(name) => Err(StoreError::Failed(format!("the temporary `{name}` has the name of a table of the store"))),
-        Err(error) => Err(failed(error)),
     }
 }

@@ -1,6 +1,6 @@
 //! Boxed stores.
 
-use super::{Connect, Membership, Micros, Position, Store, StoreError, Upkeep, Work};
+use super::{Connect, Membership, Micros, Position, Store, StoreError, TransactionWork, Upkeep};
 use crate::TimeoutId;
 use crate::transaction::{Operation, Outcome};
 use std::ops::Range;
@@ -51,8 +51,7 @@ impl<S: Store + ?Sized> Store for Box<S> {
         rejoin() -> Result<(), StoreError>;
         set_waker(wake: Arc<dyn Fn() + Send + Sync>) -> ();
         upkeep(running: &[TimeoutId]) -> Result<Upkeep, StoreError>;
-        complete_in(end: Operation, work: Work) -> Result<bool, StoreError>;
-        transact_with(work: Work) -> Result<(), StoreError>;
+        transact(work: TransactionWork<'_>) -> Result<(), StoreError>;
         backup(path: &Path) -> Result<(), StoreError>;
         leave() -> Result<(), StoreError>;
     }

@@ -8,7 +8,6 @@ include!("../../../timer-core/tests/auto_traits/macros.rs");
 auto_traits! {
     timer_durable::CancelAnswer: 1 1 1 1,
     timer_durable::CancelCounts: 1 1 1 1,
-    timer_durable::CompleteError: 1 1 1 1,
     timer_durable::Counts: 1 1 1 1,
     timer_durable::DeadLetter: 1 1 1 1,
     timer_durable::Done: 1 1 1 1,
@@ -34,11 +33,13 @@ auto_traits! {
     timer_durable::Retry: 1 1 1 1,
     timer_durable::Stats: 1 1 1 1,
     timer_durable::DurableStopReport: 1 1 1 1,
+    timer_durable::Schedule: 1 1 1 1,
     timer_durable::StoreError: 1 1 1 1,
     timer_durable::TimeoutBuilder<'static>: 1 1 1 0,
     timer_durable::TimeoutId: 1 1 1 1,
     timer_durable::TimeoutState: 1 1 1 1,
     timer_durable::Topic<Task>: 1 1 1 1,
+    timer_durable::Transaction<'static>: 0 0 1 0,
     timer_durable::WeakDurableTimer: 1 1 1 1,
     store::Position: 1 1 1 1,
     store::Upkeep: 1 1 1 1,
@@ -67,7 +68,5 @@ auto_traits! {
 auto_traits! {
     timer_durable::ConnectError: 1 1 1 1,
     timer_durable::PostgresOptions: 1 1 1 0,
-    timer_durable::PostgresConnection: 1 1 1 0,
     timer_durable::PostgresStore: 1 0 1 0,
-    timer_durable::QueryError: 1 1 1 0,
 }

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use timer_durable::{
-    CancelAnswer, CompleteError, Due, DurableTimer, DurableTimerBuilder, Error, Fault, IfPending, ManualDurableDriver,
-    MemoryStore, Retry, ScheduleAnswer, StoreError, Topic,
+    CancelAnswer, Due, DurableTimer, DurableTimerBuilder, Error, Fault, IfPending, ManualDurableDriver, MemoryStore,
+    Retry, ScheduleAnswer, StoreError, Topic,
 };
 
 use crate::t;
@@ -102,12 +102,12 @@ fn work_of_the_user_and_the_end_are_one() {
     let seen = log.clone();
     let close = move |due: &Due<String>| -> Result<(), Retry> {
         let (works, seen, attempt) = (due.attempt() == 3, seen.clone(), due.attempt());
-        let answer = due.complete_in(move |_: &mut ()| {
+        let answer = due.complete_with(move |_| {
             seen.lock().unwrap().push(format!("work {attempt}"));
             if works { Ok(()) } else { Err("the order is locked".into()) }
         });
         match (answer, attempt) {
-            (Err(CompleteError::Failed(why)), 1 | 2) => Err(Retry::after(SECOND).because(why)),
+            (Err(Error::Work(why)), 1 | 2) => Err(Retry::after(SECOND).because(why)),
             (Ok(()), 3) => panic!("after its end"),
             (answer, _) => panic!("attempt {attempt}: {answer:?}"),
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures::executor::block_on;
 use timer_durable::{
-    CancelAnswer, CompleteError, Due, DurableTimer, Error, IfPending, OpenError, SqliteStore, TimeoutId, Topic,
+    CancelAnswer, Due, DurableTimer, Error, IfPending, OpenError, Retry, SqliteStore, TimeoutId, Topic,
 };
 
 use crate::folder::Folder;
@@ -44,7 +44,7 @@ fn a_refused_row_fails_its_call_only() {
         let refuse = format!(
             "create trigger refuse before insert on timeout when new.key like 'bad%' begin select {refusal}; end"
         );
-        timer.with_connection(move |file: &mut rusqlite::Connection| Ok(file.execute_batch(&refuse)?)).unwrap();
+        timer.transaction(move |tx| Ok(tx.connection().execute_batch(&refuse)?)).unwrap();
         let keys: Vec<String> =
             (0..200).map(|n| if n % 20 == 7 { format!("bad{n}") } else { format!("good{n}") }).collect();
         let schedule =
@@ -174,8 +174,8 @@ fn old_timeouts_do_not_hold_up_a_new_one() {
     let timer =
         DurableTimer::builder().topic_elsewhere(t::<()>()).open(SqliteStore::open(folder.file()).unwrap()).unwrap();
     (0..100).for_each(|_| _ = timer.new_timeout(t(), LONG, &"old".to_owned()).unwrap());
-    let all_due = |file: &mut rusqlite::Connection| Ok(file.execute("update timeout set due = 1", [])?);
-    assert_eq!(timer.with_connection(all_due).unwrap(), 100);
+    let all_due = timer.transaction(|tx| Ok(tx.connection().execute("update timeout set due = 1", [])?));
+    assert_eq!(all_due.unwrap(), 100);
     drop(timer);
     let (sender, ran) = channel();
     let timer = DurableTimer::builder()
@@ -242,7 +242,8 @@ fn work_of_the_user_is_committed_with_the_end() {
     let timer = DurableTimer::builder()
         .topic(Topic::new("t").backoff(Duration::ZERO, Duration::ZERO), move |due: &Due<()>| {
             let attempt = due.attempt();
-            let result = due.complete_in(move |connection: &mut rusqlite::Connection| {
+            let result = due.complete_with(move |tx| {
+                let connection = tx.connection();
                 connection.execute_batch("create table if not exists orders(closed)")?;
                 connection.execute("insert into orders values (?1)", [attempt])?;
                 match attempt {
@@ -251,18 +252,18 @@ fn work_of_the_user_is_committed_with_the_end() {
                     _ => Ok(()),
                 }
             });
-            let _ = sender.send(result.clone());
-            result?;
-            Ok(())
+            let failure = result.as_ref().map(drop).map_err(Retry::new);
+            let _ = sender.send(result);
+            failure
         })
         .open(SqliteStore::open(folder.file()).unwrap())
         .unwrap();
     timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
-    assert!(matches!(ran.recv_timeout(LONG).unwrap(), Err(CompleteError::Failed(_))));
+    assert!(matches!(ran.recv_timeout(LONG).unwrap(), Err(Error::Work(_))));
     let panicked = ran.recv_timeout(LONG).unwrap().unwrap_err().to_string();
-    assert!(panicked.starts_with("nothing was written: ") && panicked.contains("the second attempt"), "{panicked}");
-    assert_eq!(ran.recv_timeout(LONG).unwrap(), Ok(()));
-    let error = timer.with_connection(|_: &mut rusqlite::Connection| -> Result<(), _> { panic!("here") });
+    assert!(panicked.contains("the work panicked: the second attempt"), "{panicked}");
+    assert!(ran.recv_timeout(LONG).unwrap().is_ok());
+    let error = timer.transaction(|_| -> Result<(), _> { panic!("here") });
     assert!(error.unwrap_err().to_string().contains("the work panicked: here"));
     timer.stop(LONG).unwrap();
     assert_eq!(timer.stats().refused, 0);

@@ -61,10 +61,8 @@ fn a_full_disk_is_named() {
         DurableTimer::builder().topic_elsewhere(t::<()>()).open(SqliteStore::open(folder.file()).unwrap()).unwrap();
     let limit = |pages: u32| {
         // SQLite reports this limit as a full disk.
-        let set = move |file: &mut rusqlite::Connection| {
-            Ok(file.query_row(&format!("pragma max_page_count = {pages}"), [], |row| row.get::<_, u32>(0))?)
-        };
-        timer.with_connection(set).unwrap()
+        let set = format!("pragma max_page_count = {pages}");
+        timer.transaction(move |tx| Ok(tx.connection().query_row(&set, [], |row| row.get::<_, u32>(0))?)).unwrap()
     };
     limit(1);
     let error = timer.new_timeout(t(), LONG, &"x".repeat(100_000)).unwrap_err();

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use timer_durable::transaction::Operation;
-use timer_durable::{Due, DurableTimer, Error, IfPending, MemoryStore, Retry, StoreError};
+use timer_durable::{Due, DurableTimer, Error, IfPending, MemoryStore, Retry, StoreError, Transaction};
 
 use crate::scripted::ScriptedStore;
 use crate::t;
@@ -274,11 +274,11 @@ fn work_of_the_user_does_not_hold_up_timeouts_for_ever() {
             let (timer, ends) = (timer.clone(), ends.clone());
             thread::spawn(move || {
                 while !ends.load(Ordering::Relaxed) {
-                    let work = |(): &mut ()| {
+                    let work = |_: &mut Transaction<'_>| {
                         thread::park_timeout(Duration::from_millis(2));
                         Ok(())
                     };
-                    timer.with_connection(work).unwrap();
+                    timer.transaction(work).unwrap();
                 }
             })
         })

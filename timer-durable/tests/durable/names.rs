@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use rusqlite::Connection;
 use timer_durable::{CancelAnswer, Due, DurableTimer, Error, SqliteStore, TimeoutId};
 
 use crate::folder::Folder;
@@ -15,7 +14,7 @@ fn open(folder: &Folder) -> DurableTimer {
 }
 
 fn execute(timer: &DurableTimer, sql: &'static str) -> Result<(), Error> {
-    timer.with_connection(move |connection: &mut Connection| Ok(connection.execute_batch(sql)?))
+    timer.transaction(move |tx| Ok(tx.connection().execute_batch(sql)?))
 }
 
 /// Schedules and cancels a timeout with an id of the caller, which leaves a tombstone.
@@ -31,8 +30,7 @@ fn triggers_may_have_the_names_of_tables() {
     for name in ["timeout", "timer_tombstone"] {
         let sql =
             format!("create table {name}_log(n); create trigger {name} after insert on {name}_log begin select 1; end");
-        let create = move |connection: &mut Connection| Ok(connection.execute_batch(&sql)?);
-        timer.with_connection(create).unwrap();
+        timer.transaction(move |tx| Ok(tx.connection().execute_batch(&sql)?)).unwrap();
     }
     end(&timer, TimeoutId::new());
     timer.stop(LONG).unwrap();

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use timer_durable::{CompleteError, Due, DurableTimer, Error, Fault, FaultPoint, MemoryStore, Retry, Store};
+use timer_durable::{Due, DurableTimer, Error, Fault, FaultPoint, MemoryStore, Retry, Store, StoreError};
 
 use crate::t;
 
@@ -17,10 +17,10 @@ fn open(store: &MemoryStore, log: &Log) -> (DurableTimer, timer_durable::ManualD
     let handle = move |due: &Due<String>| {
         let other = other.clone();
         // Work may use another handle of the store.
-        let answer = due.complete_in(move |_: &mut ()| Ok(_ = other.now()));
+        let answer = due.complete_with(move |_| Ok(_ = other.now()));
         log.lock().unwrap().push(format!("{} {answer:?}", due.attempt()));
         answer.map_err(|error| match error {
-            CompleteError::Fenced => Retry::new("fenced"),
+            Error::Store(StoreError::Fenced) => Retry::new("fenced"),
             error => Retry::after(SECOND).because(error),
         })
     };
@@ -36,7 +36,7 @@ fn the_memory_store_conforms() {
 #[test]
 fn faults_of_every_call_lose_nothing() {
     let kinds = [Fault::FailBefore, Fault::LoseAnswer, Fault::LoseRequest, Fault::TearAnswer, Fault::Fence];
-    for point in [FaultPoint::Write, FaultPoint::CompleteIn, FaultPoint::Load, FaultPoint::Rejoin] {
+    for point in [FaultPoint::Write, FaultPoint::Transact, FaultPoint::Load, FaultPoint::Rejoin] {
         for fault in kinds {
             let (store, log) = (MemoryStore::new(), Log::default());
             let (timer, mut driver) = open(&store, &log);
@@ -52,7 +52,7 @@ fn faults_of_every_call_lose_nothing() {
             let (log, errors) = (log.lock().unwrap(), timer.stats().store_errors);
             let is_met = match point {
                 FaultPoint::Write => errors == 1,
-                FaultPoint::CompleteIn => log[0].contains("Err("),
+                FaultPoint::Transact => log[0].contains("Err("),
                 _ => errors == 2,
             };
             assert!(is_met, "{fault:?} of {point:?} has no effect: {log:?}");
@@ -78,16 +78,16 @@ fn a_call_is_repeated_after_its_timeout_has_ended() {
 #[test]
 fn a_fault_of_the_users_transaction_is_told_to_the_handler() {
     let expected = [
-        (Fault::FailBefore, "1 Err(Failed("),
-        (Fault::LoseAnswer, "1 Err(OutcomeUnknown("),
-        (Fault::LoseRequest, "1 Err(OutcomeUnknown("),
-        (Fault::Fence, "1 Err(Fenced"),
+        (Fault::FailBefore, "1 Err(Store(Failed("),
+        (Fault::LoseAnswer, "1 Err(OutcomeUnknown {"),
+        (Fault::LoseRequest, "1 Err(OutcomeUnknown {"),
+        (Fault::Fence, "1 Err(Store(Fenced"),
     ];
     for (fault, line) in expected {
         let (store, log) = (MemoryStore::new(), Log::default());
         let (timer, mut driver) = open(&store, &log);
         timer.new_timeout(t(), SECOND, &"a".to_owned()).unwrap();
-        store.inject_at(FaultPoint::CompleteIn, fault);
+        store.inject_at(FaultPoint::Transact, fault);
         driver.advance(SECOND);
         assert!(log.lock().unwrap()[0].starts_with(line), "{fault:?}: {log:?}");
     }
@@ -98,16 +98,16 @@ fn a_handler_that_returns_after_a_take_over_does_not_end_its_timeout() {
     let (store, done) = (MemoryStore::new(), Arc::<Mutex<Vec<u32>>>::default());
     let attempts = done.clone();
     let handle = move |due: &Due<String>| {
-        let answer = due.complete_in(|_: &mut ()| Ok(()));
+        let answer = due.complete_with(|_| Ok(()));
         if answer.is_ok() {
             attempts.lock().unwrap().push(due.attempt());
         }
         // Returns without an error, because another attempt does the work.
-        if matches!(answer, Err(CompleteError::Fenced)) { Ok(()) } else { answer.map_err(Retry::new) }
+        if matches!(answer, Err(Error::Store(StoreError::Fenced))) { Ok(()) } else { answer.map_err(Retry::new) }
     };
     let (timer, mut driver) = DurableTimer::builder().topic(t(), handle).build_manual(store.clone()).unwrap();
     timer.new_timeout(t(), SECOND, &"a".to_owned()).unwrap();
-    store.inject_at(FaultPoint::CompleteIn, Fault::Fence);
+    store.inject_at(FaultPoint::Transact, Fault::Fence);
     driver.advance(100 * SECOND);
     assert_eq!(*done.lock().unwrap(), [2], "D4");
     assert_eq!(timer.counts().unwrap().pending, 0);

@@ -51,7 +51,7 @@ fn a_read_does_not_wait_for_the_keeper() {
     std::thread::scope(|scope| {
         let timer = &timer;
         let busy = scope.spawn(move || {
-            timer.with_connection(move |_: &mut rusqlite::Connection| {
+            timer.transaction(move |_| {
                 begun.send(()).unwrap();
                 Ok(may_end.recv_timeout(LONG)?)
             })

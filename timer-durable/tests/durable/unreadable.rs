@@ -150,7 +150,7 @@ fn a_trigger_that_fails_holds_up_its_timeout_only() {
     let triggers = "create trigger begins before update of begun on timeout when new.key = 'begins'
         begin select json('{'); end;
         create trigger ends before delete on timeout when old.key = 'ends' begin select json('{'); end";
-    timer.with_connection(move |file: &mut Connection| Ok(file.execute_batch(triggers)?)).unwrap();
+    timer.transaction(move |tx| Ok(tx.connection().execute_batch(triggers)?)).unwrap();
     for key in ["begins", "ends", "a", "b", "c"] {
         schedule(&timer, key, Duration::from_millis(200));
     }

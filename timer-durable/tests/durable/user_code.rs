@@ -9,7 +9,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use futures::executor::block_on;
-use timer_durable::{CancelAnswer, CompleteError, Due, DurableTimer, Error, IfPending, MemoryStore, Retry};
+use timer_durable::{
+    CancelAnswer, Due, DurableTimer, Error, Fault, FaultPoint, IfPending, MemoryStore, Retry, StoreError,
+};
 
 use crate::scripted::ScriptedStore;
 use crate::t;
@@ -46,41 +48,41 @@ impl Drop for Bomb {
 fn an_error_whose_text_panics_fails_its_work_only() {
     let (sender, answers) = channel();
     let handler = move |due: &Due<()>| {
-        let answer = due.complete_in(|_: &mut ()| Err(Box::new(UnprintableError)));
+        let answer = due.complete_with(|_| -> Result<(), _> { Err(Box::new(UnprintableError)) });
         sender.send(answer).map_err(Retry::new)
     };
     let (timer, mut driver) = DurableTimer::builder().topic(t(), handler).build_manual(MemoryStore::new()).unwrap();
-    let failed = timer.with_connection(|_: &mut ()| -> Result<(), _> { Err(Box::new(UnprintableError)) });
-    assert!(failed.unwrap_err().to_string().contains("the work panicked: unprintable"));
+    let failed = timer.transaction(|_| -> Result<(), _> { Err(Box::new(UnprintableError)) });
+    assert!(matches!(failed, Err(Error::Work(_))));
     timer.new_timeout(t(), SECOND, &()).unwrap();
     assert_eq!(driver.advance(SECOND), 1);
-    let Err(CompleteError::Failed(why)) = answers.try_recv().unwrap() else { panic!("the work has failed") };
-    assert!(why.contains("unprintable"), "{why}");
+    assert!(matches!(answers.try_recv().unwrap(), Err(Error::Work(_))));
     assert_eq!(timer.counts().unwrap().pending, 0, "the handler has returned `Ok`");
 }
 
 #[test]
 fn work_that_is_not_run_may_panic_in_its_drop() {
-    let (sender, answers) = channel();
+    let (store, (sender, answers)) = (MemoryStore::new(), channel());
     let handler = move |due: &Due<()>| {
-        due.complete_in(|_: &mut ()| Ok(()))?;
+        due.complete_with(|_| Ok(()))?;
         let bomb = Bomb;
-        let answer = due.complete_in(move |_: &mut ()| {
+        let answer = due.complete_with(move |_| {
             let _bomb = &bomb;
             Ok(())
         });
         sender.send(answer).map_err(Retry::new)
     };
-    let (timer, mut driver) = DurableTimer::builder().topic(t(), handler).build_manual(MemoryStore::new()).unwrap();
+    let (timer, mut driver) = DurableTimer::builder().topic(t(), handler).build_manual(store.clone()).unwrap();
     timer.new_timeout(t(), SECOND, &()).unwrap();
     assert_eq!(driver.advance(SECOND), 1);
-    assert_eq!(answers.try_recv().unwrap(), Err(CompleteError::Fenced));
+    assert!(matches!(answers.try_recv().unwrap(), Err(Error::Store(StoreError::Fenced))));
     let bomb = Bomb;
-    let other = timer.with_connection(move |_: &mut String| {
+    store.inject_at(FaultPoint::Transact, Fault::FailBefore);
+    let failed = timer.transaction(move |_| {
         let _bomb = &bomb;
         Ok(())
     });
-    assert!(other.unwrap_err().to_string().contains("the connection of this store is not a"));
+    assert!(matches!(failed, Err(Error::Store(StoreError::Failed(_)))), "{failed:?}");
     timer.new_timeout(t(), SECOND, &()).unwrap();
 }
 

@@ -69,7 +69,7 @@ fn work_may_send_calls_of_its_timer() {
     thread::spawn(move || {
         let (timer, mut driver) = DurableTimer::builder().topic(t(), ok).build_manual(MemoryStore::new()).unwrap();
         let handle = timer.clone();
-        let call = timer.with_connection(move |_: &mut ()| Ok(handle.new_timeout_async(t(), SECOND, &()))).unwrap();
+        let call = timer.transaction(move |_| Ok(handle.new_timeout_async(t(), SECOND, &()))).unwrap();
         call.now_or_never().expect("the next turn has executed it").unwrap();
         ends.send(driver.advance(SECOND)).unwrap();
     });
@@ -83,7 +83,7 @@ fn work_of_an_attempt_may_send_calls_of_its_timer() {
     let own = slot.clone();
     let handler = move |due: &Due<()>| {
         let (timer, sender) = (own.lock().unwrap().take(), sender.clone());
-        due.complete_in(move |_: &mut ()| {
+        due.complete_with(move |_| {
             // The handle of the first attempt is dropped here, too.
             let call = timer.map(|timer| timer.new_timeout_async(t(), SECOND, &()));
             Ok(sender.send(call).map_err(|_| "no test")?)
@@ -105,7 +105,7 @@ fn work_may_drop_the_last_handle() {
     let last = slot.clone();
     let handler = move |due: &Due<()>| {
         let timer = last.lock().unwrap().take();
-        due.complete_in(move |_: &mut ()| {
+        due.complete_with(move |_| {
             drop(timer);
             Ok(())
         })?;
@@ -127,7 +127,7 @@ fn a_delay_does_not_count_the_time_of_earlier_work() {
     let (clock, handle) = (store.clone(), timer.clone());
     let ten = Duration::from_secs(10);
     let call = timer
-        .with_connection(move |_: &mut ()| {
+        .transaction(move |_| {
             // The work takes ten seconds. At its end, another caller schedules.
             clock.advance_clock(ten);
             Ok(handle.new_timeout_async(t(), ten, &()))

@@ -3,6 +3,7 @@
 
 #[cfg(feature = "conformance")]
 mod conformance;
+mod drivers;
 mod faults;
 mod foreign;
 mod functions;
@@ -25,6 +26,8 @@ mod timers;
 mod tls;
 mod tombstones;
 
+#[path = "../support/in_transaction.rs"]
+mod in_transaction;
 #[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "../support/postgres_server.rs"]
 mod postgres_server;

@@ -1,15 +1,12 @@
 //! The store behind a pooler in transaction mode, which gives each transaction another session.
 
-use std::sync::{Mutex, mpsc};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use timer_durable::store::Store;
 use timer_durable::transaction::{Operation, Outcome};
-use timer_durable::{
-    CancelAnswer, Due, DurableTimer, IfPending, PostgresConnection, PostgresStore, ResetAnswer, Retry, StoreError,
-    Topic,
-};
+use timer_durable::{CancelAnswer, Due, DurableTimer, IfPending, PostgresStore, ResetAnswer, Retry, StoreError, Topic};
 
 use super::locks::{self, Session};
 use super::pooler::Pooler;
@@ -94,30 +91,21 @@ fn a_pooler_that_changes_its_mode_is_found_by_a_renewal() {
 #[test]
 fn timers_share_the_sessions_of_a_pooler() {
     let Some(database) = Database::create() else { return };
-    database.sql("create table orders(number text)");
     PostgresStore::install(&database.url()).unwrap();
     let pooler = Pooler::start(&database, 2);
     let (sender, fired) = mpsc::channel();
     let timers = [(); 3].map(|()| {
-        let (close, record) = (sender.clone(), sender.clone());
+        let record = sender.clone();
         let topic = move |due: &Due<String>| record.send((due.payload().clone(), due.attempt())).map_err(Retry::new);
-        let order = move |due: &Due<String>| {
-            let number = due.payload().clone();
-            due.complete_in(move |connection: &mut PostgresConnection| {
-                connection.execute("insert into orders values ($1)", &[&number])?;
-                Ok(())
-            })?;
-            close.send((due.payload().clone(), due.attempt())).map_err(Retry::new)
-        };
         let store = PostgresStore::connect(&pooler.url()).unwrap().lease(LEASE * 5);
         assert!(is_pooled(&store));
-        DurableTimer::builder().topic(Topic::new("topic"), topic).topic(Topic::new("order"), order).open(store).unwrap()
+        DurableTimer::builder().topic(Topic::new("topic"), topic).open(store).unwrap()
     });
     let (soon, hour) = (Duration::from_millis(20), Duration::from_secs(3600));
     let schedule = |timer: &DurableTimer, name: &str| {
         for n in 0..25 {
             let key = format!("{name}-{n}");
-            let topic = Topic::new(if n % 5 == 0 { "order" } else { "topic" });
+            let topic = Topic::new("topic");
             let delay = if n % 5 < 3 { soon } else { hour };
             timer.new_timeout_keyed(topic, &key, delay, &key, IfPending::Keep).unwrap();
             match n % 5 {
@@ -145,8 +133,7 @@ fn timers_share_the_sessions_of_a_pooler() {
     }
     assert!(fired.try_recv().is_err(), "nothing runs twice");
     let left = "select count(*) from timer.timeout where ended is null";
-    let orders = "select count(*), count(distinct number) from orders";
-    assert_eq!((database.sql(left), database.sql(orders)), ("0".to_owned(), "30|30".to_owned()));
+    assert_eq!(database.sql(left), "0");
 }
 
 #[test]
@@ -176,45 +163,6 @@ fn a_locked_row_behind_a_pooler_delays_its_timeout_only() {
     let mut psql = database.server.psql(&database.name);
     let output = psql.args(["-d", &pooler.url(), "-c", settings, "-c", settings]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "0|0\n0|0\n", "{output:?}");
-}
-
-#[test]
-fn work_of_the_user_waits_for_locks() {
-    let Some(database) = Database::create() else { return };
-    let pooler = Pooler::start(&database, 2);
-    PostgresStore::install(&database.url()).unwrap();
-    for url in [database.url(), pooler.url()] {
-        let (begins, begun) = mpsc::channel();
-        let (release, released) = mpsc::channel::<()>();
-        let (ends, ended) = mpsc::channel();
-        let released = Mutex::new(released);
-        let close = move |due: &Due<String>| {
-            begins.send(due.id())?;
-            released.lock().unwrap().recv()?;
-            let (limits, limit) = mpsc::channel();
-            let result = due.complete_in(move |connection: &mut PostgresConnection| {
-                Ok(limits.send(connection.query_one("show lock_timeout", &[])?.get::<_, String>(0))?)
-            });
-            ends.send((due.attempt(), result, limit.try_recv())).map_err(Retry::new)
-        };
-        // A statement may take half of the lease.
-        let store = PostgresStore::connect(&url).unwrap().lease(LEASE * 20);
-        let timer = DurableTimer::builder().topic(Topic::new("order"), close).open(store).unwrap();
-        timer.new_timeout(Topic::new("order"), Duration::ZERO, &"17".to_owned()).unwrap();
-        let id = begun.recv_timeout(PATIENCE).unwrap();
-        let mut session = Session::begin(&database);
-        assert_eq!(session.ask(&format!("select timer.cancel('{id}'::uuid)")), "running");
-        release.send(()).unwrap();
-        let waits =
-            "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-        database.wait_for(waits, "1");
-        // A statement of a batch would give up after 50 ms.
-        session.ask("select count(*) from pg_sleep(0.2)");
-        assert_eq!(database.sql(waits), "1");
-        session.end("rollback");
-        assert_eq!(ended.recv_timeout(PATIENCE), Ok((1, Ok(()), Ok("0".to_owned()))), "the work has no limit");
-        assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
-    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use timer_durable::store::{Position, Store};
 use timer_durable::transaction::{IfPending, Insert, Operation, Outcome, Target};
-use timer_durable::{PostgresConnection, PostgresStore, StoreError, TimeoutId};
+use timer_durable::{PostgresStore, StoreError, TimeoutId};
 
 use super::postgres_server::{Server, Shutdown};
 use super::{Database, LEASE, Node};
@@ -17,12 +17,13 @@ fn an_answered_timeout_survives_a_crash_of_the_server() {
     let mut node = Node(PostgresStore::connect(&server.url(&name)).unwrap());
     node.0.rejoin().unwrap();
     // The server may flush a commit by itself before it is stopped, so the setting counts too.
-    let is_synchronous = |connection: &mut dyn std::any::Any| {
-        let connection = connection.downcast_mut::<PostgresConnection>().unwrap();
-        assert_eq!(connection.query_one("show synchronous_commit", &[])?.get::<_, String>(0), "on");
-        Ok(())
-    };
-    node.0.transact_with(Box::new(is_synchronous)).unwrap();
+    server.sql(
+        &name,
+        "create function check_setting() returns trigger language plpgsql as $$ begin
+             if current_setting('synchronous_commit') <> 'on' then raise exception 'off'; end if; return new;
+         end $$;
+         create trigger check_setting before insert on timer.timeout for each row execute function check_setting()",
+    );
     let mut answered = Vec::new();
     for _ in 0..3 {
         answered.push(node.insert());

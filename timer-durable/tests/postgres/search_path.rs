@@ -1,10 +1,10 @@
 //! Objects of another role that would take the place of those of the system.
 
 use timer_durable::store::{Reader, Store};
-use timer_durable::{PostgresConnection, PostgresOptions, PostgresStore};
+use timer_durable::{PostgresOptions, PostgresStore};
 
 use super::pooler::Pooler;
-use super::{Database, Node, join, postgres_server};
+use super::{Database, join, postgres_server};
 
 /// The files with the SQL of the store.
 const SQL: [&str; 7] = [
@@ -127,26 +127,8 @@ fn no_object_of_another_schema_is_used() {
         node.keep_up_until(|node| node.0.membership().unwrap().foreign > 0);
         let complete = database.sql(&format!("select timer.complete('{id}', 1)"));
         assert_eq!(complete, "t");
-        user_work(&mut node);
         node.0.counts().unwrap();
         node.0.leave().unwrap();
         database.sql("select timer.cancel('t', 'k')");
     }
-}
-
-/// The work of the user has the path of its role, and the store goes on with its own.
-fn user_work(node: &mut Node) {
-    let work = |connection: &mut dyn std::any::Any| {
-        let connection = connection.downcast_mut::<PostgresConnection>().unwrap();
-        assert!(connection.query_one("select 1 + 1", &[]).unwrap_err().to_string().contains("the trap"));
-        Ok(())
-    };
-    node.0.transact_with(Box::new(work)).expect_err("a statement has failed");
-    let work = |connection: &mut dyn std::any::Any| {
-        let connection = connection.downcast_mut::<PostgresConnection>().unwrap();
-        Ok(connection.batch_execute("set search_path = public, pg_catalog")?)
-    };
-    node.0.transact_with(Box::new(work)).unwrap();
-    let id = node.insert();
-    node.attempt(id);
 }

@@ -1,11 +1,12 @@
 //! Timers on a real server, through the public API.
 
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Wake};
 use std::time::{Duration, Instant};
 
 use timer_durable::{
-    CancelAnswer, Due, DurableTimer, DurableTimerBuilder, Error, IfPending, PostgresConnection, PostgresStore,
-    ResetAnswer, Retry, ScheduleAnswer, StoreError, Topic,
+    CancelAnswer, Due, DurableTimer, DurableTimerBuilder, Error, IfPending, PostgresStore, ResetAnswer, Retry,
+    ScheduleAnswer, Topic,
 };
 use timer_executor::Task;
 
@@ -124,77 +125,6 @@ fn calls_reach_timeouts_of_the_other_node() {
 }
 
 #[test]
-fn an_order_and_its_timeout_end_together() {
-    let Some(database) = Database::create() else { return };
-    let (sender, ended) = mpsc::channel();
-    let close = move |due: &Due<String>| {
-        let order = due.payload().clone();
-        due.complete_in(move |connection: &mut PostgresConnection| {
-            connection.execute("insert into orders values ($1)", &[&order])?;
-            Ok(())
-        })?;
-        sender.send(due.attempt()).map_err(Retry::new)
-    };
-    let timer = open(&database, DurableTimer::builder().topic(Topic::new("order.close"), close));
-    database.sql("create table orders(number text primary key)");
-    timer.new_timeout(Topic::new("order.close"), Duration::ZERO, &"17".to_owned()).unwrap();
-    assert_eq!(ended.recv_timeout(PATIENCE), Ok(1));
-    assert_eq!(database.sql("select number from orders"), "17");
-    assert_eq!(timer.counts().unwrap().pending, 0);
-}
-
-/// Runs `work` on the timer's connection inside a transaction, and returns the answer.
-fn transact(
-    timer: &DurableTimer,
-    work: fn(&mut PostgresConnection) -> Result<(), timer_durable::QueryError>,
-) -> Result<(), Error> {
-    timer.with_connection(move |connection: &mut PostgresConnection| Ok(work(connection)?))
-}
-
-#[test]
-fn a_swallowed_error_is_no_commit() {
-    let Some(database) = Database::create() else { return };
-    let timer = open(&database, DurableTimer::builder().topic(Topic::new("topic"), |_: &Due<String>| Ok(())));
-    database.sql("create table orders(number text primary key)");
-    let swallow = |connection: &mut PostgresConnection| {
-        connection.execute("insert into orders values ('17')", &[])?;
-        let _refused = connection.execute("insert into nowhere values ('17')", &[]);
-        Ok(())
-    };
-    let error = transact(&timer, swallow).unwrap_err();
-    assert!(matches!(&error, Error::Store(StoreError::Failed(why)) if why.contains("25P02")), "{error}");
-    let insert = |connection: &mut PostgresConnection| {
-        connection.execute("insert into orders values ('18')", &[])?;
-        Ok(())
-    };
-    transact(&timer, insert).unwrap();
-    assert_eq!(database.sql("select number from orders"), "18");
-}
-
-#[test]
-fn a_role_of_the_users_work_ends_with_it() {
-    let Some(database) = Database::create() else { return };
-    let timer = open(&database, DurableTimer::builder().topic(Topic::new("topic"), |_: &Due<String>| Ok(())));
-    for sql in ["set role pg_monitor", "set session authorization pg_monitor"] {
-        let work = move |connection: &mut PostgresConnection| Ok(connection.batch_execute(sql)?);
-        timer.with_connection(work).unwrap();
-        timer.new_timeout(Topic::new("topic"), LEASE * 10, &String::new()).unwrap();
-    }
-}
-
-#[test]
-fn work_that_ends_its_transaction_is_in_doubt() {
-    let Some(database) = Database::create() else { return };
-    let timer = open(&database, DurableTimer::builder().topic(Topic::new("topic"), |_: &Due<String>| Ok(())));
-    let error = transact(&timer, |connection| connection.batch_execute("rollback")).unwrap_err();
-    assert!(matches!(&error, Error::OutcomeUnknown { why, .. } if why.contains("25P01")), "{error}");
-    let begun = Instant::now();
-    while timer.new_timeout(Topic::new("topic"), Duration::ZERO, &String::new()).is_err() {
-        assert!(begun.elapsed() < PATIENCE, "the timer joins again");
-    }
-}
-
-#[test]
 fn a_timer_is_opened_inside_a_runtime() {
     let Some(database) = Database::create() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -237,6 +167,17 @@ fn a_call_after_a_lost_connection_waits_until_the_node_has_joined() {
     }
 }
 
+/// A waker that occupies the keeper, which calls it, until the test goes on.
+struct Occupying(Mutex<(mpsc::Sender<()>, mpsc::Receiver<()>)>);
+
+impl Wake for Occupying {
+    fn wake(self: Arc<Self>) {
+        let (occupied, released) = &*self.0.lock().unwrap();
+        occupied.send(()).unwrap();
+        released.recv_timeout(PATIENCE).unwrap();
+    }
+}
+
 /// A timer whose handlers wait for the outcome that the test sends.
 struct ScriptedTimer {
     timer: DurableTimer,
@@ -271,17 +212,17 @@ impl ScriptedTimer {
     /// Occupies the keeper while `send` sends messages, so that they become one batch.
     fn in_one_batch<R>(&self, send: impl FnOnce() -> R) -> R {
         let ((occupied, is_occupied), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
-        let timer = self.timer.clone();
-        let occupying = std::thread::spawn(move || {
-            timer.with_connection(move |_: &mut PostgresConnection| {
-                occupied.send(())?;
-                Ok(released.recv_timeout(PATIENCE)?)
-            })
-        });
+        let waker = Arc::new(Occupying(Mutex::new((occupied, released)))).into();
+        // If the answer is there before the future waits, nothing wakes.
+        let _call = loop {
+            let mut call = Box::pin(self.timer.cancel_async(t::<()>(), "none"));
+            if call.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+                break call;
+            }
+        };
         is_occupied.recv_timeout(PATIENCE).unwrap();
         let result = send();
         release.send(()).unwrap();
-        occupying.join().unwrap().unwrap();
         result
     }
 

@@ -21,7 +21,7 @@ use examples::cli::{self, Args, Checks, Stop};
 use examples::durable::{LEASE, StoreName};
 use indicatif::{ProgressBar, ProgressStyle};
 use orders::Orders;
-use timer_durable::{CompleteError, Due, DurableTimer, IfPending, Retry, Topic};
+use timer_durable::{Due, DurableTimer, IfPending, Retry, Topic};
 use timer_metrics::{DurableMetrics, ListenAddr, ServeOptions, TimerMetrics};
 
 const USAGE: &str = "\
@@ -91,12 +91,12 @@ fn parse(args: &mut Args) -> Result<Options, Stop> {
 
 fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     let store = options.store.open(options.node.as_deref(), options.lease)?;
-    let orders = Orders::of(&options.store);
+    let orders = Orders::of(&options.store)?;
     let (states, ended) = mpsc::channel();
     let timer = DurableTimer::builder()
         .name("orders")
-        .topic(CLOSE, handler(orders, CLOSED, states.clone()))
-        .topic(PAY, handler(orders, PAID, states))
+        .topic(CLOSE, handler(orders.clone(), CLOSED, states.clone()))
+        .topic(PAY, handler(orders.clone(), PAID, states))
         .open(store)?;
     let durable = DurableMetrics::new();
     durable.watch(&timer);
@@ -173,16 +173,10 @@ fn handler(
 ) -> impl Fn(&Due<String>) -> Result<(), Retry> + Send + Sync + 'static {
     move |due| {
         let number: u32 = due.payload().parse()?;
-        match orders.end(due, number, state) {
-            Ok(_) => {
-                // The program may have all its answers already.
-                _ = ended.send(due.attempt());
-                Ok(())
-            }
-            // Another attempt has begun, and it gives the order its state.
-            Err(CompleteError::Fenced) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        orders.end(due, number, state).map_err(Retry::new)?;
+        // The program may have all its answers already.
+        _ = ended.send(due.attempt());
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use timer_durable::store::{Counts, Micros, Position, Upkeep, Work};
+use timer_durable::store::{Counts, Micros, Position, TransactionWork, Upkeep};
 use timer_durable::transaction::{Operation, Outcome};
 use timer_durable::{DeadLetter, Membership, Reader, Store, StoreError, TimeoutId};
 
@@ -136,12 +136,8 @@ impl<S: Store> Store for Announcing<S> {
         self.store.lease_end()
     }
 
-    fn complete_in(&mut self, end: Operation, work: Work) -> Result<bool, StoreError> {
-        self.store.complete_in(end, work)
-    }
-
-    fn transact_with(&mut self, work: Work) -> Result<(), StoreError> {
-        self.store.transact_with(work)
+    fn transact(&mut self, work: TransactionWork<'_>) -> Result<(), StoreError> {
+        self.store.transact(work)
     }
 
     fn backup(&mut self, path: &Path) -> Result<(), StoreError> {

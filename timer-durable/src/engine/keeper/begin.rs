@@ -146,7 +146,17 @@ impl<S: Store> Keeper<S> {
         }
         let lane = self.lanes.of(&topic);
         let report = Report::new(&keeper, self.term.clone(), id, attempt);
-        let started = Started { id, topic, key, attempt, due, begun: now, keeper };
+        let started = Started {
+            id,
+            topic,
+            key,
+            attempt,
+            due,
+            begun: now,
+            keeper,
+            #[cfg(feature = "__drivers")]
+            schema: rules.schema,
+        };
         let (handler, time_limit) = (handler.clone(), *time_limit);
         time_limit.into_iter().for_each(|limit| self.look_after(id, limit, now));
         Some((lane, Task::new(move || handler(started, payload, format, report))))

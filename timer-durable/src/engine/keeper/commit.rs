@@ -1,10 +1,10 @@
 //! Steps 1 to 3 of a turn: collecting a batch, writing it, and applying the outcomes.
 
-use super::super::collect::{Collection, Origin, Place, answer};
+use super::super::collect::{Collection, Origin, Place, answer_of};
 use super::Keeper;
 use super::MIN_PAUSE;
 use crate::error::Error;
-use crate::message::{Message, Request};
+use crate::message::{Answer, Message, Request};
 use crate::store::{Micros, Position, Store, StoreError};
 use crate::transaction::{Operation, Outcome};
 use std::time::Instant;
@@ -43,7 +43,10 @@ impl<S: Store> Keeper<S> {
             let Some(message) = next else { break };
             let may_take_long = matches!(
                 message,
-                Message::UseStore(_) | Message::ScheduleMany(..) | Message::Complete { .. } | Message::Pause { .. }
+                Message::UseStore(_)
+                    | Message::ScheduleMany(..)
+                    | Message::Call(Request::Transact(..), _)
+                    | Message::Pause { .. }
             );
             match self.conflict(&collection, &message).or_else(|| self.held.place_of(&message)) {
                 Some(place) => self.held.push(place, message),
@@ -75,18 +78,22 @@ impl<S: Store> Keeper<S> {
     fn take(&mut self, collection: &mut Collection, message: Message, now: Micros) {
         match message {
             Message::Call(_, reply) if reply.is_abandoned() => {}
+            // A handler that has begun may end.
+            Message::Call(Request::Transact(Some(attempt), work), reply) => {
+                reply.send(self.transact(Some(attempt), work).map(|()| Answer::Changed));
+            }
             Message::Call(_, reply) if self.shutdown.is_requested() => reply.send(Err(Error::Stopped)),
             Message::Call(_, reply) if self.must_rejoin => reply.send(Err(Error::Store(self.outage()))),
             Message::Call(Request::Insert(new), reply) if self.is_follow_up(&new) => self.follow_up(new, reply, now),
+            Message::Call(Request::Transact(None, work), reply) => {
+                reply.send(self.transact(None, work).map(|()| Answer::Changed));
+            }
             Message::Call(request, reply) => collection.add(request, reply, now, self.store.instance()),
             Message::ScheduleMany(_, reply) if reply.is_abandoned() => {}
             Message::ScheduleMany(_, reply) if self.shutdown.is_requested() => reply.send(Err(Error::Stopped)),
             Message::ScheduleMany(_, reply) if self.must_rejoin => reply.send(Err(Error::Store(self.outage()))),
             Message::ScheduleMany(many, reply) => self.schedule_many(many, reply, now),
             Message::Ended(ended) => self.add_end(collection, ended, now),
-            Message::Complete { id, attempt, work, reply } => {
-                reply.send(self.complete(id, attempt, work, now));
-            }
             Message::Pause { topic, is_paused, reply } => reply.send(self.set_paused(topic, is_paused)),
             Message::UseStore(visit) => visit(&mut self.store),
             Message::Stop { until, reply } => self.begin_stop(until, reply),
@@ -183,7 +190,7 @@ impl<S: Store> Keeper<S> {
             }
         }
         // Callers come first, because the executor may take its time.
-        answers.into_iter().for_each(|(operation, outcome, reply)| reply.send(answer(&operation, outcome)));
+        answers.into_iter().for_each(|(operation, outcome, reply)| reply.send(answer_of(&operation, &outcome)));
         self.hand_over(tasks);
         if !locked.is_empty() {
             self.wait_for_locks(locked);

@@ -8,8 +8,8 @@ use crate::done::Done;
 use crate::error::Error;
 use crate::message::{Answer, AttemptEnd, AttemptResult, Reply};
 use crate::new_timeout::NewTimeout;
-use crate::retry::{CompleteError, How, Retry};
-use crate::store::{Micros, Position, Store, StoreError, Work};
+use crate::retry::{How, Retry};
+use crate::store::{Micros, Position, Store};
 use crate::time::{When, micros};
 use crate::transaction::{IfPending, Insert, NextRun, Operation, Outcome};
 use std::time::Duration;
@@ -90,7 +90,7 @@ impl<S: Store> Keeper<S> {
         Ok(())
     }
 
-    fn done(&self, id: TimeoutId, running: &Running, done: &Done, now: Micros) -> Operation {
+    pub(super) fn done(&self, id: TimeoutId, running: &Running, done: &Done, now: Micros) -> Operation {
         let follow_ups = running.then.as_deref().into_iter().chain(done.then.iter().flatten());
         let then = follow_ups.map(|then| insert(then.clone(), now, self.store.instance())).collect();
         let next = next_run(running, now).filter(|_| running.then.is_none() && !done.ends_series);
@@ -101,7 +101,10 @@ impl<S: Store> Keeper<S> {
     pub(super) fn is_follow_up(&self, new: &NewTimeout) -> bool {
         let running = new.after.and_then(|id| self.running.get(&id));
         running.is_some_and(|running| {
-            !running.progress.has_completed() && (running.period.is_none() || new.if_pending == IfPending::Replace)
+            let progress = &running.progress;
+            !progress.has_completed()
+                && !progress.is_in_transaction()
+                && (running.period.is_none() || new.if_pending == IfPending::Replace)
         })
     }
 
@@ -147,7 +150,18 @@ impl<S: Store> Keeper<S> {
         let Some(id) = operation.id() else { return };
         let running = self.forget_running(id);
         if !matches!(outcome, Outcome::Changed(_)) {
-            self.figures.lock().refused += 1;
+            if running.is_some_and(|running| running.progress.is_in_transaction()) {
+                // The transaction of the user has ended the attempt, without its follow-ups.
+                self.figures.lock().done += 1;
+                let Operation::Done { then, .. } = operation else { return };
+                for then in then {
+                    let mut insert = Collection::default();
+                    insert.push(Operation::Insert(then), Origin::Call(Reply::new().0));
+                    self.postpone(insert);
+                }
+            } else {
+                self.figures.lock().refused += 1;
+            }
             return;
         }
         self.remove(id);
@@ -177,41 +191,9 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Ends an attempt in a transaction of the user.
-    pub(super) fn complete(
-        &mut self,
-        id: TimeoutId,
-        attempt: u32,
-        work: Work,
-        now: Micros,
-    ) -> Result<(), CompleteError> {
-        let running = self.running.get(&id).filter(|running| running.attempt == attempt);
-        let end = self.done(id, running.ok_or(CompleteError::Fenced)?, &Done::new(), now);
-        let Operation::Done { next, then, .. } = end.clone() else { return Err(CompleteError::Fenced) };
-        match self.store.complete_in(end, work) {
-            Ok(true) => {
-                self.figures.lock().done += 1;
-                self.remove(id);
-                self.put_next(id, next, &then, now);
-                Ok(())
-            }
-            Ok(false) => Err(CompleteError::Fenced),
-            Err(error) => {
-                if matches!(error, StoreError::Fenced) {
-                    // A handler that now returns `Ok` must not end its timeout without the work.
-                    self.forget_running(id);
-                }
-                if matches!(error, StoreError::InDoubt(_) | StoreError::Disconnected(_) | StoreError::Fenced) {
-                    self.fail(&error);
-                }
-                Err(error.into())
-            }
-        }
-    }
-
     /// Puts what follows an attempt into memory: the next run of a periodic timeout, or the next
     /// timeouts that its handler has scheduled.
-    fn put_next(&mut self, id: TimeoutId, next: Option<Micros>, then: &[Insert], now: Micros) {
+    pub(super) fn put_next(&mut self, id: TimeoutId, next: Option<Micros>, then: &[Insert], now: Micros) {
         if let Some(due) = next {
             self.put(Position { due, id }, now);
         }
@@ -221,7 +203,7 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    fn forget_running(&mut self, id: TimeoutId) -> Option<Running> {
+    pub(super) fn forget_running(&mut self, id: TimeoutId) -> Option<Running> {
         let running = self.running.remove(&id)?;
         self.limits.forget(id, running.look);
         if running.is_parked {

@@ -1,6 +1,6 @@
 //! Scheduling many timeouts in one commit.
 
-use super::super::collect::{answer, insert};
+use super::super::collect::{answer_of, insert};
 use super::Keeper;
 use crate::answer::ScheduleAnswer;
 use crate::message::{Answer, Reply};
@@ -28,7 +28,7 @@ impl<S: Store> Keeper<S> {
             }
         };
         let answers: Result<Vec<Answer>, _> =
-            batch.iter().zip(&outcomes).map(|(operation, outcome)| answer(operation, outcome.clone())).collect();
+            batch.iter().zip(&outcomes).map(|(operation, outcome)| answer_of(operation, outcome)).collect();
         if answers.is_ok() {
             self.figures.lock().commits += 1;
             self.figures.lock().operations += batch.len() as u64;

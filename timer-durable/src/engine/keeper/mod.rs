@@ -23,8 +23,8 @@
 //!   instance writes their ends, which the store accepts if the attempt is still the last one.
 //!   Handlers that still wait for a thread do not start ([`Term`]).
 //!
-//! The keeper calls no user code except the executor, the work of [`Store::complete_in`] and
-//! [`Store::transact_with`], and the wakers of callers. Their panics are contained. If the keeper
+//! The keeper calls no user code except the executor, the work of [`Store::transact`], and the
+//! wakers of callers. Their panics are contained. If the keeper
 //! panics all the same, because of a fault in the store or in itself, it ends (`stop`).
 
 mod aside;
@@ -38,6 +38,7 @@ mod many;
 mod memory;
 mod settings;
 mod stop;
+mod transact;
 
 use super::collect::Held;
 use super::head::{Head, IdMap};

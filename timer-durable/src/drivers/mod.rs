@@ -1,0 +1,248 @@
+//! Timeouts in the user's own transaction on PostgreSQL.
+//!
+//! Each call is one statement that calls a function of the schema, with parameters of three types
+//! and an answer that is a text. So a driver needs a few lines.
+
+#[cfg(feature = "diesel")]
+mod diesel;
+#[cfg(feature = "diesel-async")]
+mod diesel_async;
+#[cfg(any(feature = "sea-orm", feature = "sea-orm-1"))]
+mod sea_orm;
+#[cfg(any(feature = "sqlx", feature = "sqlx-0-8"))]
+mod sqlx;
+#[cfg(feature = "tokio-postgres")]
+mod tokio_postgres;
+
+use crate::Due;
+use crate::TimeoutId;
+use crate::answer::{CancelAnswer, ResetAnswer, ScheduleAnswer};
+use crate::payload::{AsPayload, Payload, PayloadError};
+use crate::schedule::Schedule;
+use crate::time::{When, micros};
+use crate::topic::Topic;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+/// A transaction, or a connection, of a PostgreSQL driver. The compiler finds `Driver` by itself.
+///
+/// | feature | implemented for |
+/// |---|---|
+/// | `tokio-postgres` | `&Transaction`, `&mut Transaction`, `&Client` |
+/// | `sqlx`, `sqlx-0-8` | `&mut PgConnection`, `&mut Transaction<Postgres>` |
+/// | `diesel` | `&mut` of each synchronous connection to PostgreSQL |
+/// | `diesel-async` | `&mut` of each asynchronous connection to PostgreSQL |
+/// | `sea-orm`, `sea-orm-1` | `&` and `&mut` of each `ConnectionTrait`, such as `DatabaseTransaction` |
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no transaction of a PostgreSQL driver whose feature of timer-durable is enabled"
+)]
+pub trait PostgresTransaction<Driver>: Sized {
+    /// The result of a call, `Result<R, E>` with the error `E` of the driver. An asynchronous
+    /// driver has a future of it.
+    type Answer<R: Answer>;
+
+    #[doc(hidden)]
+    fn ask<R: Answer>(self, question: Question) -> Self::Answer<R>;
+}
+
+/// The future of a call.
+type BoxFuture<'t, R> = Pin<Box<dyn Future<Output = R> + Send + 't>>;
+
+/// A statement with a row that has a text, its `answer`.
+#[derive(Debug)]
+pub struct Question {
+    text: String,
+    values: Vec<Value>,
+}
+
+/// A parameter.
+#[derive(Debug)]
+enum Value {
+    Text(Option<String>),
+    Number(Option<i64>),
+    Payload(Result<Vec<u8>, PayloadError>),
+}
+
+/// An answer to a call in the user's own transaction.
+pub trait Answer: Sized + Send + 'static {
+    #[doc(hidden)]
+    fn parse(text: &str) -> Option<Self>;
+}
+
+impl Answer for ScheduleAnswer {
+    fn parse(text: &str) -> Option<Self> {
+        let (answer, id) = text.split_once(' ')?;
+        let id: TimeoutId = id.parse().ok()?;
+        match answer {
+            "created" => Some(Self::Created(id)),
+            "kept" => Some(Self::Kept(id)),
+            "moved" => Some(Self::Moved(id)),
+            _ => None,
+        }
+    }
+}
+
+impl Answer for CancelAnswer {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "cancelled" => Some(Self::Cancelled),
+            "running" => Some(Self::Running),
+            "unknown" => Some(Self::Unknown),
+            _ => None,
+        }
+    }
+}
+
+impl Answer for ResetAnswer {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "reset" => Some(Self::Reset),
+            "running" => Some(Self::Running),
+            "unknown" => Some(Self::Unknown),
+            _ => None,
+        }
+    }
+}
+
+impl Answer for () {
+    fn parse(text: &str) -> Option<Self> {
+        (text == "completed").then_some(())
+    }
+}
+
+/// Returns the error for an answer of another version of the schema.
+fn unknown_answer(answer: &str) -> PayloadError {
+    PayloadError::new(format!("the schema of the store has answered `{answer}`"))
+}
+
+impl<P> Topic<P> {
+    /// Schedules a timeout in the transaction `tx` on PostgreSQL.
+    ///
+    /// The timeout exists as soon as the transaction is committed, and a process that has the
+    /// handler learns of it within milliseconds. After a rollback nothing has happened. This
+    /// process needs no [`DurableTimer`](crate::DurableTimer).
+    ///
+    /// The call is one statement. [`PostgresTransaction`] lists the drivers.
+    ///
+    /// # Errors
+    ///
+    /// The error of the driver. With
+    /// [`IfPending::Refuse`](crate::IfPending::Refuse), a key with a pending timeout is a
+    /// unique violation (23505), and an argument that is not allowed is an invalid parameter
+    /// (22023). A payload that cannot be encoded has the error by which the driver reports a
+    /// parameter that it cannot encode, and the statement is not sent.
+    ///
+    /// # Examples
+    ///
+    /// With sqlx:
+    ///
+    #[cfg_attr(feature = "sqlx", doc = "```no_run")]
+    #[cfg_attr(not(feature = "sqlx"), doc = "```ignore")]
+    /// use std::time::Duration;
+    /// use timer_durable::{Schedule, Topic};
+    ///
+    /// const CLOSE: Topic<String> = Topic::new("order.close");
+    ///
+    /// async fn place(pool: &sqlx::PgPool) -> Result<(), sqlx::Error> {
+    ///     let mut tx = pool.begin().await?;
+    ///     sqlx::query("insert into orders values (17)").execute(&mut *tx).await?;
+    ///     let schedule = Schedule::after(Duration::from_secs(1800)).key("order-17");
+    ///     CLOSE.schedule_in(&mut *tx, schedule, "17").await?;
+    ///     tx.commit().await
+    /// }
+    /// ```
+    pub fn schedule_in<Driver, T: PostgresTransaction<Driver>>(
+        self,
+        tx: T,
+        schedule: Schedule,
+        payload: &(impl AsPayload<P> + ?Sized),
+    ) -> T::Answer<ScheduleAnswer>
+    where
+        P: Payload,
+    {
+        let (due, time) = match schedule.when {
+            When::In(delay) => ("timer.now() + $7", delay),
+            When::At(at) => ("$7", at),
+        };
+        let text = format!(
+            "select answer || ' ' || timeout as answer
+             from timer.schedule_and_tell($1, $2, $3, $4, $5, $6::text::uuid, {due}, $8, $9)"
+        );
+        let values = vec![
+            Value::Text(Some(self.name.to_owned())),
+            Value::Text(schedule.key),
+            Value::Payload(payload.encode_as()),
+            Value::Number(Some(P::FORMAT.into())),
+            Value::Text(Some(schedule.if_pending.sql_name().to_owned())),
+            Value::Text(schedule.id.map(|id| id.to_string())),
+            Value::Number(Some(time)),
+            Value::Number(schedule.period),
+            Value::Number(schedule.max_lateness),
+        ];
+        tx.ask(Question::new(self.rules.schema, &text, values))
+    }
+
+    /// Cancels the pending timeout with this key in the transaction `tx` on PostgreSQL. After a
+    /// rollback it is pending as before.
+    ///
+    /// The row of the timeout stays locked until the transaction ends. If it is due meanwhile, it
+    /// begins after a rollback.
+    ///
+    /// # Errors
+    ///
+    /// The error of the driver.
+    pub fn cancel_in<Driver, T: PostgresTransaction<Driver>>(self, tx: T, key: &str) -> T::Answer<CancelAnswer> {
+        let values = vec![Value::Text(Some(self.name.to_owned())), Value::Text(Some(key.to_owned()))];
+        tx.ask(Question::new(self.rules.schema, "select timer.cancel($1, $2) as answer", values))
+    }
+
+    /// Moves the pending timeout with this key to `delay` from now, in the transaction `tx` on
+    /// PostgreSQL. After a rollback it is due as before.
+    ///
+    /// # Errors
+    ///
+    /// The error of the driver.
+    pub fn reset_in<Driver, T: PostgresTransaction<Driver>>(
+        self,
+        tx: T,
+        key: &str,
+        delay: Duration,
+    ) -> T::Answer<ResetAnswer> {
+        let values = vec![
+            Value::Text(Some(self.name.to_owned())),
+            Value::Text(Some(key.to_owned())),
+            Value::Number(Some(micros(delay))),
+        ];
+        let text = "select timer.move(timer.find($1, $2), timer.now() + $3) as answer";
+        tx.ask(Question::new(self.rules.schema, text, values))
+    }
+}
+
+impl<P> Due<P> {
+    /// Ends the attempt in the transaction `tx` on PostgreSQL, for an effect that happens exactly
+    /// once. Either the transaction is committed and the timeout has ended, or neither.
+    ///
+    /// Commit the transaction before the handler returns `Ok`, and let the handler return an error
+    /// if the commit fails. To schedule another timeout with the same key, call
+    /// [`schedule_in`](Topic::schedule_in) afterwards in the same transaction.
+    ///
+    /// # Errors
+    ///
+    /// The error of the driver. If the attempt is no longer the last one, the server raises
+    /// `TM002`, after which PostgreSQL commits nothing of the transaction.
+    pub fn complete_in<Driver, T: PostgresTransaction<Driver>>(&self, tx: T) -> T::Answer<()> {
+        self.started.keeper.end_in_transaction();
+        let values = vec![Value::Text(Some(self.id().to_string())), Value::Number(Some(self.attempt().into()))];
+        let text = "select timer.complete_or_fail($1::text::uuid, $2) as answer";
+        tx.ask(Question::new(self.started.schema, text, values))
+    }
+}
+
+impl Question {
+    /// Returns a statement about another schema than `timer`, if need be.
+    fn new(schema: &str, text: &str, values: Vec<Value>) -> Self {
+        let text = text.replace("timer.", &format!("\"{schema}\"."));
+        Self { text, values }
+    }
+}

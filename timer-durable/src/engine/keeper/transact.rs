@@ -1,0 +1,59 @@
+//! Transactions of the user.
+
+use super::Keeper;
+use crate::TimeoutId;
+use crate::done::Done;
+use crate::error::Error;
+use crate::store::{Store, StoreError};
+use crate::transaction::{Operation, Outcome};
+use crate::work::{Transaction, Work};
+
+impl<S: Store> Keeper<S> {
+    /// Runs work of the user in a transaction, which ends an attempt first if one is given. Applies
+    /// to the memory what the transaction has changed.
+    pub(super) fn transact(&mut self, attempt: Option<(TimeoutId, u32)>, work: Work) -> Result<(), Error> {
+        let now = self.store.now();
+        let end = match attempt {
+            Some((id, attempt)) => {
+                let running = self.running.get(&id).filter(|running| running.attempt == attempt);
+                Some((id, self.done(id, running.ok_or(Error::Store(StoreError::Fenced))?, &Done::new(), now)))
+            }
+            None => None,
+        };
+        let instance = self.store.instance();
+        let (mut work, mut executed, mut is_last) = (Some(work), Vec::new(), true);
+        let result = self.store.transact(&mut |store| {
+            if let Some((_, end)) = &end {
+                is_last = matches!(store.execute(end)?, Outcome::Changed(_));
+            }
+            let Some(work) = work.take().filter(|_| is_last) else { return Err(StoreError::Fenced) };
+            let mut transaction = Transaction { store, now, instance, executed: Vec::new() };
+            let may_commit = work.run(&mut transaction);
+            executed = transaction.executed;
+            if may_commit { Ok(()) } else { Err(StoreError::Failed("the work has failed".to_owned())) }
+        });
+        match result {
+            Ok(()) => {
+                if let Some((id, Operation::Done { next, then, .. })) = end {
+                    self.running.get(&id).into_iter().for_each(|running| running.progress.complete());
+                    self.figures.lock().done += 1;
+                    self.remove(id);
+                    self.put_next(id, next, &then, now);
+                }
+                executed.iter().for_each(|(operation, outcome)| _ = self.apply_call(operation, outcome, now));
+                Ok(())
+            }
+            Err(error) => {
+                let is_fenced = is_last && matches!(error, StoreError::Fenced);
+                if let Some((id, _)) = end.filter(|_| is_fenced) {
+                    // A handler that now returns `Ok` must not end its timeout without the work.
+                    self.forget_running(id);
+                }
+                if is_fenced || matches!(error, StoreError::InDoubt(_) | StoreError::Disconnected(_)) {
+                    self.fail(&error);
+                }
+                Err(error.into())
+            }
+        }
+    }
+}

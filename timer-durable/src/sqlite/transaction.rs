@@ -1,0 +1,50 @@
+//! Transactions of the user.
+
+use super::failed;
+use super::rows::{self, Instance};
+use crate::store::{Micros, StoreError, StoreTransaction};
+use crate::transaction::{Operation, Outcome};
+use rusqlite::Connection;
+
+/// A transaction of the user, with the operations that it has executed.
+pub(super) struct OpenTransaction<'c> {
+    pub(super) connection: &'c Connection,
+    epoch: i64,
+    now: Micros,
+    pub(super) operations: Vec<Operation>,
+    pub(super) outcomes: Vec<Outcome>,
+}
+
+impl<'c> OpenTransaction<'c> {
+    pub(super) fn new(connection: &'c Connection, epoch: i64, now: Micros) -> Self {
+        Self { connection, epoch, now, operations: Vec::new(), outcomes: Vec::new() }
+    }
+}
+
+impl StoreTransaction for OpenTransaction<'_> {
+    fn execute(&mut self, operation: &Operation) -> Result<Outcome, StoreError> {
+        // A savepoint undoes an operation that fails half-way.
+        let batch = std::slice::from_ref(operation);
+        let instance = Instance { epoch: self.epoch, now: self.now, blocked: &[] };
+        let (mut outcomes, _) = rows::execute_apart(self.connection, batch, instance).map_err(failed)?;
+        let outcome = outcomes.pop().ok_or_else(|| StoreError::Failed("no outcome".to_owned()))?;
+        self.operations.push(operation.clone());
+        self.outcomes.push(outcome.clone());
+        Ok(outcome)
+    }
+
+    fn connection(&self) -> Option<&Connection> {
+        Some(self.connection)
+    }
+}
+
+/// Returns an error if a temporary table or view hides a table of the store.
+pub(super) fn check_names(connection: &Connection) -> Result<(), StoreError> {
+    let hidden = "select name from temp.sqlite_schema where type in ('table', 'view')
+                  and lower(name) in ('meta', 'timeout', 'dead', 'timer_tombstone', 'timer_paused')";
+    match connection.prepare_cached(hidden).and_then(|mut hidden| hidden.query_row([], |row| row.get::<_, String>(0))) {
+        Err(rusqlite::Error::QueryReturnedNoRows) => Ok(()),
+        Ok(name) => Err(StoreError::Failed(format!("the temporary `{name}` has the name of a table of the store"))),
+        Err(error) => Err(failed(error)),
+    }
+}
