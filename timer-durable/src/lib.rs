@@ -29,6 +29,8 @@
 //! In async code, [`new_timeout_async`](DurableTimer::new_timeout_async) and its family await the
 //! commit. [`topic_async`](DurableTimerBuilder::topic_async) takes an async handler, which runs on
 //! the runtime that was given to [`spawn`](DurableTimerBuilder::spawn) before.
+//! [`open`](DurableTimerBuilder::open) and [`stop`](DurableTimer::stop) block, so call them where a
+//! thread may block, for example in `spawn_blocking`.
 //!
 //! The [book] states the promises and their limits, and covers exactly once, sizing, upgrades,
 //! clocks, backups and moving from other systems.
