@@ -157,23 +157,24 @@ fn sql_schedules_all_that_the_rust_calls_can() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join_with(|store| store.lease(LEASE * 3600));
     node.listen();
-    database.sql(
-        "select timer.schedule('topic', 'x'::text, at => '2001-09-09 01:46:40+00', period => '1 hour', max_lateness => '1 day')",
-    );
     let foreign = |node: &super::Node| node.0.membership().unwrap().foreign;
-    node.keep_up_until(|node| foreign(node) == 1);
-    let id = node.pending()[0];
-    let attempt = node.attempt(id);
     let second = 1_000_000;
-    assert_eq!(
-        (attempt.due, attempt.period, attempt.max_lateness),
-        (1_000_000_000 * second, Some(3_600 * second), Some(86_400 * second))
-    );
+    for (format, payload) in (1_u8..).zip(["'x'::bytea", "'x'::text", "'\"x\"'::jsonb"]) {
+        let id = database.sql(&format!(
+            "select timer.schedule('topic', {payload}, at => '2001-09-09 01:46:40+00', period => '1 hour', max_lateness => '1 day')"
+        ));
+        node.keep_up_until(|node| foreign(node) == u64::from(format));
+        let attempt = node.attempt(id.parse().unwrap());
+        assert_eq!(
+            (attempt.format, attempt.due, attempt.period, attempt.max_lateness),
+            (format.into(), 1_000_000_000 * second, Some(3_600 * second), Some(86_400 * second))
+        );
+    }
     // Many in one call.
     let many = "select count(timer.schedule('many', payload, delay, key)) from unnest(
         array['a', 'b'], array[interval '1 hour', '2 hours'], array['first', 'second']) as i(payload, delay, key)";
     assert_eq!(database.sql(many), "2");
-    node.keep_up_until(|node| foreign(node) == 3);
+    node.keep_up_until(|node| foreign(node) == 5);
 }
 
 #[test]
@@ -197,6 +198,11 @@ fn a_timeout_is_reset_by_sql() {
     assert_eq!(node.attempt(pending).due, 1_000_000_000_000_000);
     assert_eq!(database.sql("select timer.reset('topic', 'key', '0')"), "running");
     assert_eq!(database.sql("select timer.reset('topic', 'another', '0')"), "unknown");
+    // A reset forgets the planned time of the attempt before it.
+    node.write([Operation::Retry { id: pending, attempt: 1, due: node.0.now(), forgive: false }]).unwrap();
+    let reset = "select planned is null, timer.reset('topic', 'key', '1 hour') from timer.timeout";
+    assert_eq!(database.sql(reset), "f|reset");
+    assert_eq!(database.sql("select planned is null from timer.timeout"), "t");
 }
 
 /// PostgreSQL refuses to prepare a transaction that has sent a notification.
