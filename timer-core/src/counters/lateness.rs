@@ -25,8 +25,8 @@ pub enum LateCause {
     /// The wheel rounds deadlines up to a tick. A shorter
     /// [`tick_duration`](crate::TimerBuilder::tick_duration) helps.
     Tick,
-    /// The worker slept, or was about to wake up. The system woke it late, or a driver's owner took
-    /// its turn late.
+    /// The worker did not run. The system woke it late or, as Linux tells, gave its CPU to another
+    /// thread, or a driver's owner took its turn late.
     System,
     /// The worker waited for the lock of a shard, whose holder was preempted.
     Lock,

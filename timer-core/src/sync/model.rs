@@ -223,6 +223,10 @@ pub(crate) fn pause(_: std::time::Duration) {}
 
 pub(crate) fn never_slow_down() {}
 
+pub(crate) fn cpu_use() -> Option<(u64, i64)> {
+    None
+}
+
 /// A running task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Running {

@@ -2,7 +2,7 @@
 //! run or are handed over in batches.
 
 use super::runs::{Runs, due};
-use super::slow::SlowTasks;
+use super::slow::{Blame, SlowTasks};
 use super::sweep::Sweeper;
 use super::timeline::Timeline;
 use super::visit::Visit;
@@ -58,6 +58,9 @@ impl Batch {
     /// open.
     pub(super) fn begin_turn(&mut self, now: Nanos, has_slept: bool, context: &TimerContext) {
         self.size = FIRST_BATCH;
+        if !context.present.is_virtual() {
+            self.timeline.note_cpu_use(now);
+        }
         if has_slept {
             self.timeline.extend(now, LateCause::System, None);
         } else {
@@ -201,9 +204,9 @@ impl Batch {
         self.queued.split(&self.timeline, context, &mut self.slow);
         self.size = BATCH.min(2 * self.size);
         if ran > 0 {
-            let task = self.attribute(ran, began, now, false);
+            let blame = self.attribute(ran, began, now, context);
             self.ran.split(&self.timeline, context, &mut self.slow);
-            self.slow.record(engine, ran, began, now, task);
+            self.slow.record(engine, ran, began, now, blame);
             self.ran.record(&context.counters.inline_lag, now);
             self.ran.clear();
         }
@@ -214,8 +217,8 @@ impl Batch {
         self.execute(&**executor, engine);
         let after = context.now();
         if engine.runs_inline {
-            let task = self.attribute(queued, now, after, true);
-            self.slow.record(engine, queued, now, after, task);
+            let blame = self.attribute(queued, now, after, context);
+            self.slow.record(engine, queued, now, after, blame);
         } else {
             self.timeline.extend(after, LateCause::Executor, None);
         }
@@ -223,23 +226,32 @@ impl Batch {
         after
     }
 
-    /// Extends the timeline to `now` by a batch of tasks. Returns the name of a slow one among
-    /// them.
+    /// Extends the timeline to `now` by a batch of tasks.
     #[inline]
-    fn attribute(&mut self, tasks: usize, began: Nanos, now: Nanos, is_queued: bool) -> Option<&'static str> {
-        if now.saturating_sub(began) <= tasks as u64 * QUICK_TASK {
+    fn attribute(&mut self, tasks: usize, began: Nanos, now: Nanos, context: &TimerContext) -> Blame {
+        let (took, quick) = (now.saturating_sub(began), tasks as u64 * QUICK_TASK);
+        if took <= quick {
             self.timeline.extend(now, LateCause::Turn, None);
-            return None;
+            return Blame::default();
         }
-        let runs = if is_queued { &self.queued } else { &self.ran };
-        let (task, is_known) = runs.slow_task(self.slow.suspect).unzip();
-        match is_known {
-            Some(true) => self.slow.suspect = task,
-            // The next slow task is found alone.
-            _ => self.size = 1,
+        let mut blame = Blame::default();
+        if took >= MIN_LATENESS && !context.present.is_virtual() {
+            blame.lost = self.timeline.note_cpu_use(now).min(took);
         }
-        self.timeline.extend(now, LateCause::Tasks, task);
-        task
+        if took - blame.lost > quick {
+            // The tasks that ran here have left the list when those of an executor run.
+            let runs = if self.ran.len() > 0 { &self.ran } else { &self.queued };
+            let (task, is_known) = runs.slow_task(self.slow.suspect).unzip();
+            match is_known {
+                Some(true) => self.slow.suspect = task,
+                // The next slow task is found alone.
+                _ => self.size = 1,
+            }
+            blame.task = task;
+        }
+        self.timeline.extend(now - blame.lost, LateCause::Tasks, blame.task);
+        self.timeline.extend(now, LateCause::System, None);
+        blame
     }
 
     /// Hands the collected tasks to the executor. A task that the executor refuses, or leaves in
@@ -268,7 +280,7 @@ impl Batch {
                 .trace(|| tracing::warn!(timer = %context.name, "the executor rejected a task, which runs on the worker instead"));
             let began = context.now();
             context.backpressure.inside_user_code(|| task.run());
-            self.slow.record(engine, 1, began, context.now(), None);
+            self.slow.record(engine, 1, began, context.now(), Blame::default());
         }
     }
 }

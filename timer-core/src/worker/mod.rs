@@ -73,6 +73,7 @@ pub(crate) fn run(engine: Arc<Engine>) {
             wait_on_time(|| context.alarm.park(Some(until)));
         }
     }
+    dispatcher.rest();
     dispatcher.close_visits();
     context.counters.in_flight.set_undecided(false);
     context.backpressure.set_due(Nanos::MAX);

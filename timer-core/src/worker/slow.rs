@@ -5,6 +5,15 @@ use crate::engine::Engine;
 use crate::timer_context::TimerContext;
 use std::time::Duration;
 
+/// The reasons for which a batch took long.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Blame {
+    /// The name of the task that was probably slow.
+    pub(super) task: Option<&'static str>,
+    /// The time for which the worker had lost its CPU.
+    pub(super) lost: Nanos,
+}
+
 /// A slow batch, of which nobody has been warned yet.
 struct Slow {
     task: Option<&'static str>,
@@ -37,22 +46,16 @@ impl SlowTasks {
     const MAX_BATCH_TIME: Nanos = 1_000_000;
 
     /// Records that a batch of `tasks` tasks held the turn's thread from `began` to `now`. No
-    /// single task took longer. `task` is the name of the one that was probably slow.
+    /// single task took longer.
     #[inline]
-    pub(crate) fn record(
-        &mut self,
-        engine: &Engine,
-        tasks: usize,
-        began: Nanos,
-        now: Nanos,
-        task: Option<&'static str>,
-    ) {
+    pub(crate) fn record(&mut self, engine: &Engine, tasks: usize, began: Nanos, now: Nanos, blame: Blame) {
         let nanos = now.saturating_sub(began);
         engine.context.counters.longest_batch.record(nanos, now);
+        let nanos = nanos.saturating_sub(blame.lost);
         // Tasks that hold up the worker for longer than a tick cause a warning.
         let tick = engine.context.tick_nanos();
         if nanos > if tasks == 1 { tick } else { tick.max(Self::MAX_BATCH_TIME) } {
-            self.note(Slow { task, tasks, nanos, end: now, waited: 0 });
+            self.note(Slow { task: blame.task, tasks, nanos, end: now, waited: 0 });
         }
     }
 

@@ -7,6 +7,7 @@
 use crate::counters::LateCause::{self, Lock, System, Tasks, Turn};
 use crate::counters::{Counter, Lateness};
 use crate::deadline::Nanos;
+use crate::sync::cpu_use;
 
 /// The most segments. When there are more, neighbors are joined.
 const CAPACITY: usize = 128;
@@ -27,13 +28,15 @@ pub(super) struct Timeline {
     end: Nanos,
     /// The part of the time in which the worker has waited for locks that is on the timeline.
     lock_waits: u64,
+    /// The thread's use of its CPU at some reading of the clock.
+    cpu_use: Option<(Nanos, (u64, i64))>,
 }
 
 impl Default for Timeline {
     fn default() -> Self {
         let mut segments = Vec::with_capacity(CAPACITY);
         segments.push(Segment { begin: 0, cause: System, task: None });
-        Self { segments, end: 0, lock_waits: 0 }
+        Self { segments, end: 0, lock_waits: 0, cpu_use: None }
     }
 }
 
@@ -64,6 +67,19 @@ impl Timeline {
             self.extend(now.min(self.end.saturating_add(wait)), Lock, None);
         }
         self.extend(now, Turn, None);
+    }
+
+    /// Notes how much CPU time the calling thread has used at `now`. Returns the time since the
+    /// last call in which it was ready and did not run, or 0 if it has blocked since.
+    pub(super) fn note_cpu_use(&mut self, now: Nanos) -> Nanos {
+        let at = cpu_use();
+        let Some((then, before)) = std::mem::replace(&mut self.cpu_use, at.map(|at| (now, at))) else { return 0 };
+        match at {
+            Some((used, blocked)) if blocked == before.1 => {
+                now.saturating_sub(then).saturating_sub(used.saturating_sub(before.0))
+            }
+            _ => 0,
+        }
     }
 
     fn push(&mut self, cause: LateCause, task: Option<&'static str>) {

@@ -2,9 +2,11 @@
 //! On rayon or a thread pool it delays none.
 
 use crate::support::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
-use timer_core::{Timeout, Timer};
+use std::time::{Duration, Instant};
+use timer_core::{LateCause, Timeout, Timer};
 use timer_executor::{RayonExecutor, TaskExecutor, ThreadPoolExecutor};
 use tracing::Level;
 
@@ -20,7 +22,8 @@ fn a_task_longer_than_a_tick_causes_a_warning() {
         for _ in 0..5 {
             drop(me.timer().map(|timer| timer.new_timeout(Duration::ZERO, |_| {})));
         }
-        spin(30 * MILLI);
+        // A task that blocks is slow even if it loses the CPU.
+        watch_for(30 * MILLI);
     }));
     let event = next(&complaints);
     assert_eq!((event.level, event.timer.as_str()), (Level::WARN, "slow"));
@@ -135,4 +138,45 @@ fn a_slow_task_delays_none_on_rayon() {
     if std::thread::available_parallelism().is_ok_and(|threads| threads.get() > 1) {
         delays_no_other("slow-rayon", RayonExecutor::global());
     }
+}
+
+/// Other threads take the worker's CPU during a task.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_worker_that_loses_its_cpu_blames_no_task() {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use rustix::time::{ClockId, clock_gettime};
+    let allowed = sched_getaffinity(None).unwrap();
+    let cpu = (0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu)).unwrap();
+    let pin = move || {
+        let mut one = CpuSet::new();
+        one.set(cpu);
+        sched_setaffinity(None, &one).unwrap();
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let stop = stop.clone();
+            std::thread::spawn(move || {
+                pin();
+                while !stop.load(Ordering::Relaxed) {}
+            })
+        })
+        .collect();
+    let timer = Timer::builder().on_worker_start(pin).build().unwrap();
+    let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
+    let (done, ended) = channel();
+    accepted(timer.new_timeout(Duration::ZERO, move |_| {
+        let begin = (used(), Instant::now());
+        // Until the others have had the CPU for longer.
+        while used() - begin.0 < 20 * MILLI || begin.1.elapsed() < 3 * (used() - begin.0) {}
+        done.send(()).unwrap();
+    }));
+    next(&ended);
+    stop.store(true, Ordering::Relaxed);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    wait_until(|| !timer.worst().is_empty());
+    let lateness = timer.worst()[0].lateness;
+    assert!(lateness.part(LateCause::System) > lateness.part(LateCause::Tasks), "{lateness:?}");
+    assert!(lateness.part(LateCause::Tasks) >= 19 * MILLI, "{lateness:?}");
 }
