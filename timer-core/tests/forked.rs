@@ -46,7 +46,11 @@ fn a_child_can_build_a_timer() {
     let is_over = AtomicBool::new(false);
     let used = std::thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| while !is_over.load(Ordering::Relaxed) && use_timer() {});
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    assert!(use_timer());
+                }
+            });
         }
         let used = (0..CHILDREN).take_while(|_| child_uses_timer()).count();
         is_over.store(true, Ordering::Relaxed);
