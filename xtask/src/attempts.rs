@@ -1,4 +1,4 @@
-//! The step `test`, which repeats tests that fail.
+//! The steps `test` and `test-servers`, which repeat tests that fail.
 //!
 //! If the machine stands still for a second, the leases and the connections of the running tests
 //! end, and the tests fail. `cargo xtask ci` runs a few failed tests a second time, and `ci --long`
@@ -6,38 +6,65 @@
 
 use xshell::Shell;
 
+use crate::crates::{metadata, test_programs};
 use crate::run::{Result, cargo, cargo_line, report, run_reading};
 
 /// The greatest number of failed tests that have a second attempt. A fault of the code often fails
 /// more.
 const MAX_REPEATED: usize = 8;
 
-/// Runs the tests and the benches.
+/// The test programs that mostly wait for servers, leases and processes. They run beside the
+/// others.
+const WAITING: [&str; 3] = ["--test ledger", "--test ledger_postgres", "--test postgres"];
+
+/// Runs the tests and the benches, but not the programs that [`servers`] runs.
 pub(crate) fn test(sh: &Shell) -> Result {
-    tests(sh, |_| ()).and(benches(sh))
+    tests(sh, &others(sh)?, |_| ()).and(benches(sh))
 }
 
-/// Runs the tests, again those that fail, and the benches.
+/// Runs what [`test`] does, and again the tests that fail.
 pub(crate) fn test_twice(sh: &Shell) -> Result {
+    twice(sh, &others(sh)?).and(benches(sh))
+}
+
+/// Runs the tests that mostly wait.
+pub(crate) fn servers(sh: &Shell) -> Result {
+    tests(sh, &WAITING.join(" "), |_| ())
+}
+
+/// Runs the tests that mostly wait, and again those that fail.
+pub(crate) fn servers_twice(sh: &Shell) -> Result {
+    twice(sh, &WAITING.join(" "))
+}
+
+/// Returns the options for all programs but [`WAITING`].
+fn others(sh: &Shell) -> Result<String> {
+    let programs = test_programs(&metadata(sh)?);
+    let others = programs.iter().map(String::as_str).filter(|program| !WAITING.contains(program));
+    Ok(["--lib"].into_iter().chain(others).collect::<Vec<_>>().join(" "))
+}
+
+/// Runs the tests of some programs, and again those that fail.
+fn twice(sh: &Shell, programs: &str) -> Result {
     let mut seen = Seen::default();
-    let mut result = tests(sh, |line| seen.note(line));
+    let mut result = tests(sh, programs, |line| seen.note(line));
     if result.is_err() && seen.may_repeat() {
         let names = seen.failed.join(", ");
         report(&format!("\n== a second attempt for {names}\n"));
-        result = cargo(sh, &[&format!("test {{all}} --tests -- --exact {}", seen.failed.join(" "))]);
+        result = cargo(sh, &[&format!("test {{all}} {programs} -- --exact {}", seen.failed.join(" "))]);
         if result.is_ok() {
             report(&format!("== passed at the second attempt: {names}\n"));
         }
     }
-    result.and(benches(sh))
+    result
 }
 
 /// Runs twice as many tests at a time as there are CPUs, because many of them wait for leases,
 /// servers or the clock.
-fn tests(sh: &Shell, on_line: impl FnMut(&str)) -> Result {
+fn tests(sh: &Shell, programs: &str, on_line: impl FnMut(&str)) -> Result {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     sh.set_var("RUST_TEST_THREADS", (2 * cpus).to_string());
-    run_reading(cargo_line(sh, "test --no-fail-fast {all} --tests")?, on_line)
+    run_reading(cargo_line(sh, &format!("test --no-fail-fast {{all}} {programs}"))?, on_line)
 }
 
 /// Runs each operation of the criterion benches once.
@@ -70,7 +97,8 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use super::Seen;
+    use super::{Seen, WAITING};
+    use crate::crates::{metadata, test_programs};
 
     fn seen(lines: &[&str]) -> Seen {
         let mut seen = Seen::default();
@@ -88,6 +116,12 @@ mod tests {
         assert!(few.may_repeat());
         assert!(!seen(&["running 1 test", "test d ... ok", "test result: ok. 1 passed"]).may_repeat());
         assert!(!seen(&[&lines[..], &["test a ... FAILED"; 7]].concat()).may_repeat(), "too many");
+    }
+
+    #[test]
+    fn each_waiting_program_exists() {
+        let programs = test_programs(&metadata(&crate::run::shell().unwrap()).unwrap());
+        assert!(WAITING.iter().all(|program| programs.contains(*program)), "{programs:?}");
     }
 
     #[test]

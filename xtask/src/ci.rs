@@ -43,6 +43,7 @@ const SECOND_ROW: &[Step] = &[
     // this build is optimized and has another folder.
     ("loom", Call(|sh| loom::explore(sh, "", loom::PREEMPTIONS))),
     ("docs", Call(|sh| docs(sh, ""))),
+    ("test-servers", Call(attempts::servers_twice)),
 ];
 
 /// The steps that `--long` adds.
@@ -139,7 +140,13 @@ pub(crate) fn command(flags: &flags::Ci) -> Result {
 fn long() -> Vec<Phase> {
     let mut first = Phase { steps: [STEPS, LONG].concat(), second_row: [SECOND_ROW, WAITING].concat() };
     // Nothing has a second attempt in hours of checks, which look for rare failures too.
-    first.steps.iter_mut().filter(|(name, _)| *name == "test").for_each(|(_, work)| *work = Call(attempts::test));
+    for (name, work) in first.steps.iter_mut().chain(&mut first.second_row) {
+        match *name {
+            "test" => *work = Call(attempts::test),
+            "test-servers" => *work = Call(attempts::servers),
+            _ => {}
+        }
+    }
     vec![first, Phase { steps: ALONE.to_vec(), ..Phase::default() }]
 }
 

@@ -1,5 +1,7 @@
 //! The crates of the workspace as cargo knows them: their dependencies and their features.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use xshell::{Shell, cmd};
 
@@ -91,6 +93,13 @@ pub(crate) fn features(metadata: &Value) -> String {
         features.extend(names.map(|name| format!("{}/{name}", text(&package["name"]))));
     }
     features.join(",")
+}
+
+/// Returns the options that choose the programs with tests, such as `--test model`.
+pub(crate) fn test_programs(metadata: &Value) -> BTreeSet<String> {
+    let targets = list(&metadata["packages"]).iter().flat_map(|package| list(&package["targets"]));
+    let tested = targets.filter(|target| target["test"] == true && ["bin", "test"].contains(&text(&target["kind"][0])));
+    tested.map(|target| format!("--{} {}", text(&target["kind"][0]), text(&target["name"]))).collect()
 }
 
 #[cfg(test)]
