@@ -1,16 +1,16 @@
 //! The items of a delay queue, which leave a wheel one at a time in the order of their deadlines.
 //!
 //! The public keyed wheels hand out all due values in one call, and a key becomes invalid as its
-//! value leaves the wheel. A queue that is polled takes one item per call instead. The
-//! other due items wait in a list, and their keys stay valid until they are handed out.
+//! value leaves the wheel. A queue that is polled takes one item per call instead. The other
+//! due items wait in a list, and their keys stay valid until they are handed out.
 //!
 //! The items stay in the table of keys, because an operation by key fetches a row of that table
-//! from memory in any case. A large wheel is rarely in the cache, so its entries are short and are
+//! from memory in any case. A large wheel is rarely in the cache, so its values are short and are
 //! rarely read:
 //!
 //! - A move to a later deadline changes the row and not the wheel. When the wheel hands out the
-//!   entry, the queue reads the later deadline in the row and links the entry again. So the tick of
-//!   an entry is at most that of its item.
+//!   value, the queue reads the later deadline in the row and links the value again. So the tick of
+//!   a value is at most that of its item.
 //! - Any other move and a removal write to the wheel without reading it.
 
 use super::Expired;
@@ -51,8 +51,8 @@ impl<T> Pending<T> {
     }
 }
 
-/// The number of the insertion that has put an entry into the wheel, which decides the order of
-/// equal deadlines. It wraps around. The entry has room for it, and the row has not.
+/// The number of the insertion that has put a value into the wheel, which decides the order of
+/// equal deadlines. It wraps around. The value has room for it, and the row has not.
 type Order = u32;
 
 /// Items with deadlines on the clock of a timer, in a wheel that counts the ticks of the timer.
@@ -61,7 +61,7 @@ pub(super) struct Items<T> {
     /// The bits of the deadlines of items that are due, the first one last. Removed items leave a
     /// vacant slot.
     due: Vec<Slot<Item<Order>>>,
-    /// The entries of one step of the wheel. It is empty between calls.
+    /// The values of one step of the wheel. It is empty between calls.
     step: Bucket<Item<Order>>,
     /// The number of insertions into the wheel so far.
     insertions: Order,
@@ -222,9 +222,9 @@ impl<T> Items<T> {
         true
     }
 
-    /// Moves the clock of the wheel to a tick and takes all of its entries.
+    /// Moves the clock of the wheel to a tick and takes all of its due values.
     ///
-    /// It takes all of them, because an entry that stays in a cascade would become overdue when a
+    /// It takes all of them, because a value that stays in a cascade would become overdue when a
     /// removal empties its chunk, although its row may have been moved to a later deadline.
     fn take_tick(&mut self, tick: u64) {
         while self.raw.earliest().is_some_and(|next| next <= tick) {
@@ -234,7 +234,7 @@ impl<T> Items<T> {
     }
 
     /// Moves the items of a step to the list. Relinks items that were moved to a later deadline,
-    /// unless the entries of the step were due when they were linked.
+    /// unless the values of the step were due when they were linked.
     fn append_step(&mut self, are_overdue: bool) {
         drop(self.raw.base_mut().take_discarded());
         let Self { raw, step, due, resolution, .. } = self;
@@ -279,7 +279,7 @@ impl<T> Items<T> {
         if first.is_none() {
             // Items of a tick that is not due come out after the overdue ones.
             let last = if self.raw.base().has_overdue() { self.resolution.tick_at(self.now()) } else { u64::MAX };
-            self.raw.visit_first(|item| {
+            self.raw.scan_first(|item| {
                 let found = (bits(&self.raw.base().tracker, *item), *item);
                 let age = |item: Item<Order>| self.insertions.wrapping_sub(item.value);
                 let is_first =
@@ -319,7 +319,7 @@ impl<T> Items<T> {
         self.raw.base_mut().tracker.shrink();
     }
 
-    /// Removes the entry of an item whose key is valid.
+    /// Removes the value of an item whose key is valid.
     #[inline]
     fn unlink(&mut self, location: Location) {
         if location.bucket == DUE_LIST {

@@ -21,7 +21,7 @@ impl Timeout {
     /// [`TimerTask::cancelled`](crate::TimerTask::cancelled), on the calling thread. The exception
     /// is a periodic task in the middle of a run. That run drops it when it ends.
     ///
-    /// Cancelling takes O(1) time, a read-modify-write of the timeout and a visit to its shard.
+    /// Cancelling takes O(1) time, a read-modify-write of the timeout and an access to its shard.
     ///
     /// # Panics
     ///
@@ -62,7 +62,7 @@ impl Timeout {
     ///
     /// Moving a deadline later, as an idle timeout does with every packet, costs a reading of the
     /// clock and one read-modify-write of the timeout. The worker relinks the timeout when the old
-    /// deadline has come. Moving it earlier also takes a visit to its shard.
+    /// deadline has come. Moving it earlier also takes an access to its shard.
     ///
     /// For a periodic task this sets the next run, or during a run the one after it. A fixed rate
     /// counts on from the new deadline.

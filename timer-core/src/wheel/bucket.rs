@@ -55,7 +55,7 @@ pub(super) const MIN_UPKEEP: usize = 8;
 pub(super) const OVERDUE: u32 = u32::MAX - 1;
 
 /// A value and the tick at which it is due.
-pub(crate) type Entry<V> = (u64, V);
+pub(crate) type Dated<V> = (u64, V);
 
 /// One element of a bucket, a value with its deadline. If it is vacant, its number is the next
 /// vacant element of its chunk.
@@ -172,7 +172,7 @@ impl<V> Bucket<V> {
     }
 
     /// Returns the values and their deadlines in the order of their positions.
-    pub(crate) fn into_iter(self) -> impl Iterator<Item = Entry<V>> {
+    pub(crate) fn into_iter(self) -> impl Iterator<Item = Dated<V>> {
         self.into_chunks().flat_map(|chunk| chunk.slots).filter_map(|slot| Some((slot.0, slot.1?)))
     }
 
@@ -191,11 +191,11 @@ impl<V> Bucket<V> {
     pub(super) fn push(
         &mut self,
         id: u32,
-        entry: Entry<V>,
+        dated: Dated<V>,
         tracker: &mut impl Tracker<V>,
         discarded: &mut Discarded<V>,
     ) -> bool {
-        self.insert(entry, discarded, |value, position| tracker.moved(value, Location::new(id, position)))
+        self.insert(dated, discarded, |value, position| tracker.moved(value, Location::new(id, position)))
     }
 
     /// Inserts a value and calls `placed` with its position. Returns `true` if the open chunk had
@@ -203,20 +203,20 @@ impl<V> Bucket<V> {
     #[inline(always)]
     pub(super) fn insert(
         &mut self,
-        entry: Entry<V>,
+        dated: Dated<V>,
         discarded: &mut Discarded<V>,
         placed: impl FnOnce(&V, u32),
     ) -> bool {
-        self.earliest = self.earliest.min(entry.0);
+        self.earliest = self.earliest.min(dated.0);
         self.values += 1;
-        self.place(entry, discarded, placed)
+        self.place(dated, discarded, placed)
     }
 
     /// As [`insert`](Self::insert), without counting the value.
     #[inline(always)]
     fn place(
         &mut self,
-        (deadline, value): Entry<V>,
+        (deadline, value): Dated<V>,
         discarded: &mut Discarded<V>,
         placed: impl FnOnce(&V, u32),
     ) -> bool {
@@ -307,7 +307,7 @@ impl<V> Bucket<V> {
     /// Removes the value at `position` if there is one and it is `wanted`. If this returns `true`
     /// as well, the caller must [`keep_up`](Self::keep_up) the bucket.
     #[inline]
-    pub(super) fn remove(&mut self, position: u32, wanted: impl FnOnce(&V) -> bool) -> Option<(Entry<V>, bool)> {
+    pub(super) fn remove(&mut self, position: u32, wanted: impl FnOnce(&V) -> bool) -> Option<(Dated<V>, bool)> {
         let (chunk, position) = self.chunk_mut(position as usize)?;
         let removed = (chunk.remove(position, wanted)?, chunk.needs_upkeep());
         self.values -= 1;
@@ -329,7 +329,7 @@ impl<V> Bucket<V> {
     /// earliest deadline then covers the others. If this returns `true`, the caller must
     /// [`keep_up`](Self::keep_up) the bucket.
     #[inline]
-    pub(super) fn extract(&mut self, number: usize, chosen: impl Fn(u64) -> bool, each: impl FnMut(Entry<V>)) -> bool {
+    pub(super) fn extract(&mut self, number: usize, chosen: impl Fn(u64) -> bool, each: impl FnMut(Dated<V>)) -> bool {
         let Some((chunk, _)) = self.chunk_mut(number * CHUNK) else { return false };
         let before = chunk.len;
         let (earliest, left, needs_upkeep) = (chunk.extract(chosen, each), chunk.len, chunk.needs_upkeep());
@@ -361,14 +361,14 @@ impl<V> Bucket<V> {
         self.open.set_upkeep();
     }
 
-    /// Calls `visit` with the slots of each chunk in the order of their positions, and frees the
+    /// Calls `each` with the slots of each chunk in the order of their positions, and frees the
     /// chunks on the way. Afterwards there are no slots.
-    pub(crate) fn drain(&mut self, mut visit: impl FnMut(&mut [Slot<V>])) {
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(&mut [Slot<V>])) {
         if self.is_short() {
-            visit(&mut self.open.slots);
+            each(&mut self.open.slots);
             return self.clear();
         }
-        mem::take(self).into_chunks().for_each(|mut chunk| visit(&mut chunk.slots));
+        mem::take(self).into_chunks().for_each(|mut chunk| each(&mut chunk.slots));
     }
 }
 

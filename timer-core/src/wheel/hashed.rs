@@ -14,7 +14,7 @@
 //!
 //! This module knows no clocks, keys or locks, and does no work per tick.
 
-use super::bucket::{Bucket, CHUNK, Entry, OVERDUE};
+use super::bucket::{Bucket, CHUNK, Dated, OVERDUE};
 use super::location::{Location, Tracker};
 use super::raw::{Base, BucketParts, RawWheel};
 use minima::Minima;
@@ -93,8 +93,8 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
         let needs_upkeep = bucket.extract(
             chunk,
             |deadline| deadline <= *now,
-            |entry| {
-                due.insert(entry, discarded, |_, _| ());
+            |dated| {
+                due.insert(dated, discarded, |_, _| ());
                 *len -= 1;
             },
         );
@@ -186,7 +186,7 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
         (self.base.len > self.base.overdue.values as usize).then_some(earliest)
     }
 
-    fn drain(&mut self) -> impl Iterator<Item = Entry<V>> {
+    fn drain(&mut self) -> impl Iterator<Item = Dated<V>> {
         (self.reading, self.base.len) = (None, 0);
         let overdue = mem::take(&mut self.base.overdue);
         let lists = self.lists.iter_mut().map(mem::take).collect::<Vec<_>>();

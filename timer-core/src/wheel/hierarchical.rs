@@ -18,7 +18,7 @@
 //!
 //! This module knows no clocks, keys or locks, and does no work per tick.
 
-use super::bucket::{Bucket, Entry, OVERDUE};
+use super::bucket::{Bucket, Dated, OVERDUE};
 use super::discarded::Discarded;
 use super::location::{Location, Tracker};
 use super::raw::{Base, BucketParts, RawWheel};
@@ -96,13 +96,13 @@ fn insert_into<V>(
     levels: &mut [Option<Box<Level<V>>>],
     occupied: &mut u32,
     now: u64,
-    entry: Entry<V>,
+    dated: Dated<V>,
     tracker: &mut impl Tracker<V>,
     discarded: &mut Discarded<V>,
 ) {
-    let (at, index) = locate(now, entry.0);
+    let (at, index) = locate(now, dated.0);
     let level = levels[at].get_or_insert_with(Level::new);
-    if level.buckets[index].push(id(at, index), entry, tracker, discarded) {
+    if level.buckets[index].push(id(at, index), dated, tracker, discarded) {
         level.occupied |= 1 << index;
         *occupied |= 1 << at;
     }
@@ -137,10 +137,10 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         Some((at, level.occupied.trailing_zeros() as usize % BUCKETS))
     }
 
-    /// Calls `visit` with the overdue values, those of the cascades and those of the first bucket,
-    /// and then of each further bucket that may have a tick up to the one that `visit` returned
+    /// Calls `each` with the overdue values, those of the cascades and those of the first bucket,
+    /// and then of each further bucket that may have a tick up to the one that `each` returned
     /// last.
-    pub(crate) fn visit_first(&self, mut visit: impl FnMut(&V) -> u64) {
+    pub(crate) fn scan_first(&self, mut each: impl FnMut(&V) -> u64) {
         let last = Cell::new(u64::MAX);
         let levels_in_order = levels(self.occupied).filter_map(|at| self.levels[at].as_deref());
         let is_marked = |level: &Level<V>, index: usize| level.occupied >> index & 1 == 1;
@@ -157,7 +157,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
             [&self.base.overdue].into_iter().chain(cascading).chain(first).flat_map(|bucket| bucket.iter())
         {
             if tick <= last.get() {
-                last.set(visit(value));
+                last.set(each(value));
             }
         }
     }
@@ -265,7 +265,7 @@ impl<V, P: Tracker<V>> RawWheel for RawHierarchical<V, P> {
         if self.cascades.all() == 0 { first } else { first.into_iter().chain(self.earliest_in_cascades()).min() }
     }
 
-    fn drain(&mut self) -> impl Iterator<Item = Entry<V>> {
+    fn drain(&mut self) -> impl Iterator<Item = Dated<V>> {
         (self.base.len, self.occupied, self.cascades) = (0, 0, Cascades::default());
         let overdue = std::mem::take(&mut self.base.overdue);
         let levels = std::mem::take(&mut self.levels).into_iter().flatten();

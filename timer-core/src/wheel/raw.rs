@@ -13,7 +13,7 @@
 //! Values expire in steps, so that an owner who works under a lock holds it for a short time. A
 //! step does a bounded amount of work, in [`Base::take_overdue`] and [`RawWheel::take_next`].
 
-use super::bucket::{Bucket, Entry, OVERDUE};
+use super::bucket::{Bucket, Dated, OVERDUE};
 use super::discarded::Discarded;
 use super::location::{Location, Tracker};
 use std::mem;
@@ -55,8 +55,8 @@ impl<V, P: Tracker<V>> Base<V, P> {
 
     /// Inserts a value that is due, without counting it.
     #[inline]
-    pub(super) fn insert_overdue(&mut self, entry: Entry<V>) {
-        self.overdue.push(OVERDUE, entry, &mut self.tracker, &mut self.discarded);
+    pub(super) fn insert_overdue(&mut self, dated: Dated<V>) {
+        self.overdue.push(OVERDUE, dated, &mut self.tracker, &mut self.discarded);
     }
 }
 
@@ -149,7 +149,7 @@ pub(crate) trait RawWheel {
 
     /// Removes all values and returns them with their deadlines, in no particular order. The
     /// iterator frees the memory. The clock stays.
-    fn drain(&mut self) -> impl Iterator<Item = Entry<Self::Value>>;
+    fn drain(&mut self) -> impl Iterator<Item = Dated<Self::Value>>;
 
     fn base(&self) -> &Base<Self::Value, Self::Tracker>;
 

@@ -1,6 +1,6 @@
 //! A chunk of slots, with a list of the vacant ones.
 
-use super::{CHUNK, Entry, MIN_UPKEEP, Slot};
+use super::{CHUNK, Dated, MIN_UPKEEP, Slot};
 use std::mem;
 
 /// A chunk with at most this many values has room for those of a sparse one.
@@ -24,7 +24,7 @@ pub(in crate::wheel) struct Chunk<V> {
 impl<V> Chunk<V> {
     /// Removes the value at `position` if there is one and it is `wanted`.
     #[inline]
-    pub(in crate::wheel) fn remove(&mut self, position: usize, wanted: impl FnOnce(&V) -> bool) -> Option<Entry<V>> {
+    pub(in crate::wheel) fn remove(&mut self, position: usize, wanted: impl FnOnce(&V) -> bool) -> Option<Dated<V>> {
         let slot = self.slots.get_mut(position)?;
         let value = slot.1.take_if(|value| wanted(value))?;
         let deadline = mem::replace(&mut slot.0, u64::from(self.vacant));
@@ -44,7 +44,7 @@ impl<V> Chunk<V> {
     /// Removes the values whose deadlines are `chosen`, and calls `each` with them. Returns the
     /// earliest deadline of the others, or `u64::MAX` if there are none.
     #[inline]
-    pub(in crate::wheel) fn extract(&mut self, chosen: impl Fn(u64) -> bool, mut each: impl FnMut(Entry<V>)) -> u64 {
+    pub(in crate::wheel) fn extract(&mut self, chosen: impl Fn(u64) -> bool, mut each: impl FnMut(Dated<V>)) -> u64 {
         let (mut from, mut earliest) = (0, u64::MAX);
         let mut is_chosen = |(deadline, value): &Slot<V>| {
             // No branch, because vacant slots are at random places. They may be chosen, and the
@@ -55,8 +55,8 @@ impl<V> Chunk<V> {
             is_chosen
         };
         while let Some(passed) = self.slots.get(from..).and_then(|slots| slots.iter().position(&mut is_chosen)) {
-            if let Some(entry) = self.remove(from + passed, |_| true) {
-                each(entry);
+            if let Some(dated) = self.remove(from + passed, |_| true) {
+                each(dated);
             }
             from += passed + 1;
         }

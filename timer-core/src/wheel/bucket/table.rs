@@ -11,14 +11,14 @@ use std::mem;
 /// at a time.
 pub(super) const PIECE: usize = 64;
 
-/// The chunks of a bucket by number. The open chunk is not among them. It has an entry that is a
-/// gap, so that a chunk can be exchanged for it without an allocation.
+/// The chunks of a bucket by number. The open chunk is not among them. Its number is a gap
+/// here, so that a chunk can be exchanged for it without an allocation.
 pub(in crate::wheel) struct Table<V> {
     /// All pieces but the last one are full.
     pieces: Vec<Vec<Chunk<V>>>,
-    /// The number of entries that are not gaps.
+    /// The number of chunks that are not gaps.
     used: usize,
-    /// The entry at which the last search for room has ended.
+    /// The number at which the last search for room has ended.
     cursor: usize,
 }
 
@@ -47,7 +47,7 @@ impl<V> Table<V> {
         self.pieces.into_iter().flatten()
     }
 
-    /// Returns `true` if all entries are gaps.
+    /// Returns `true` if there are only gaps.
     pub(super) fn is_empty(&self) -> bool {
         self.used == 0
     }
@@ -65,7 +65,7 @@ impl<V> Table<V> {
         last.map_or(0, |last| (self.len() - 1) * CHUNK + last.slots.len())
     }
 
-    /// Returns the number of the last chunk. Returns `None` if the last [`PIECE`] entries are gaps.
+    /// Returns the number of the last chunk. Returns `None` if the last [`PIECE`] are gaps.
     pub(super) fn last_number(&self) -> Option<usize> {
         let is_gap = |number: &usize| self.get(*number).is_none_or(Chunk::is_gap);
         (0..self.len()).rev().take(PIECE).find(|number| !is_gap(number))
@@ -80,7 +80,7 @@ impl<V> Table<V> {
             self.pieces.last_mut().into_iter().for_each(|last| last.push(Chunk::default()));
         }
         self.used += usize::from(!chunk.is_gap());
-        let former = self.get_mut(number).map(|entry| mem::replace(entry, chunk)).unwrap_or_default();
+        let former = self.get_mut(number).map(|former| mem::replace(former, chunk)).unwrap_or_default();
         self.used -= usize::from(!former.is_gap());
         former
     }
@@ -96,7 +96,7 @@ impl<V> Table<V> {
     }
 
     /// Returns the number of a gap or of a chunk with much room, but not `open`. Searches at most
-    /// [`PIECE`] entries. The next search continues after them.
+    /// [`PIECE`] numbers. The next search continues after them.
     pub(super) fn find_room(&mut self, open: usize) -> Option<usize> {
         for _ in 0..self.len().min(PIECE) {
             self.cursor = if self.cursor < self.len() - 1 { self.cursor + 1 } else { 0 };
@@ -108,7 +108,7 @@ impl<V> Table<V> {
         None
     }
 
-    /// Removes at most [`PIECE`] gaps at the end, but none of the first `len` entries.
+    /// Removes at most [`PIECE`] gaps at the end, but none of the first `len` chunks.
     pub(super) fn trim(&mut self, len: usize, discarded: &mut Discarded<V>) {
         for _ in 0..PIECE {
             let is_longer = self.len() > len;
@@ -126,7 +126,7 @@ impl<V> Table<V> {
         self.pieces.iter().map(Vec::capacity).sum()
     }
 
-    /// Asserts that the entry of the open chunk is a gap, and that there are other chunks.
+    /// Asserts that the number of the open chunk is a gap, and that there are other chunks.
     #[cfg(test)]
     pub(super) fn check(&self, open: usize) {
         assert!(self.get(open).is_some_and(Chunk::is_gap) && self.used > 0);

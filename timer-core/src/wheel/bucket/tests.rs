@@ -29,7 +29,7 @@ impl<V> Bucket<V> {
     }
 
     /// Returns the positions, deadlines and values of all slots that are not vacant.
-    pub(in crate::wheel) fn entries(&self) -> impl Iterator<Item = (u32, u64, &V)> + Clone {
+    pub(in crate::wheel) fn dated(&self) -> impl Iterator<Item = (u32, u64, &V)> + Clone {
         let at = |position| Some((position as u32, self.get(position)?));
         (0..self.len()).filter_map(at).filter_map(|(position, slot)| Some((position, slot.0, slot.1.as_ref()?)))
     }
@@ -48,11 +48,11 @@ impl<V> Bucket<V> {
     /// Asserts the invariants of a bucket.
     pub(in crate::wheel) fn check(&self) {
         self.check_chunks();
-        match self.entries().map(|(_, deadline, _)| deadline).min() {
+        match self.dated().map(|(_, deadline, _)| deadline).min() {
             Some(min) => assert!(self.earliest <= min),
             None => assert!(self.earliest == u64::MAX && self.is_empty()),
         }
-        assert_eq!((self.values(), self.values as usize), (self.entries().count(), self.values()));
+        assert_eq!((self.values(), self.values as usize), (self.dated().count(), self.values()));
         assert!(self.capacity() <= 4 * self.values() + 2 * CHUNK, "{} for {}", self.capacity(), self.values());
     }
 }
@@ -113,7 +113,7 @@ fn a_sparse_bucket_is_compacted() {
             let position = tracker.location(value).position;
             assert_eq!(remove(&mut bucket, position, &mut tracker), Some(value));
         }
-        for (position, deadline, value) in bucket.entries() {
+        for (position, deadline, value) in bucket.dated() {
             assert_eq!((deadline, tracker.location(*value)), (u64::from(*value), Location::new(3, position)));
         }
         for value in 500..600 {
@@ -279,7 +279,7 @@ fn a_bucket_that_is_used_again_and_again_has_few_positions() {
             push(&mut bucket, 1, value, &mut tracker);
         }
         while bucket.values() > STANDING as usize {
-            let oldest = bucket.entries().map(|(_, _, value)| *value).min().unwrap();
+            let oldest = bucket.dated().map(|(_, _, value)| *value).min().unwrap();
             let position = tracker.location(oldest).position;
             assert_eq!(remove(&mut bucket, position, &mut tracker), Some(oldest));
         }

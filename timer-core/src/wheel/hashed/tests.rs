@@ -9,7 +9,7 @@ impl Check for RawHashed<u32, Tracked> {
         for (number, list) in self.lists.iter().enumerate() {
             list.check_chunks();
             let mut earliest = u64::MAX;
-            for (position, deadline, value) in list.entries() {
+            for (position, deadline, value) in list.dated() {
                 assert_eq!(self.base.tracker.location(*value), Location::new(number as u32, position));
                 earliest = earliest.min(deadline);
                 values += 1;
@@ -20,7 +20,7 @@ impl Check for RawHashed<u32, Tracked> {
             assert!(is_read || list.is_empty() == (list.values() == 0));
         }
         self.base.overdue.check();
-        for (position, deadline, value) in self.base.overdue.entries() {
+        for (position, deadline, value) in self.base.overdue.dated() {
             assert!(deadline <= self.base.now);
             assert_eq!(self.base.tracker.location(*value), Location::new(OVERDUE, position));
             values += 1;

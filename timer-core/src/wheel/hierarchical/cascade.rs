@@ -163,12 +163,12 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
                 tracker.prefetch(value);
             }
         }
-        bucket.extract(number, chosen, |entry| {
-            if entry.0 > now {
-                insert_into(finer, &mut occupied, now, entry, tracker, discarded);
+        bucket.extract(number, chosen, |dated| {
+            if dated.0 > now {
+                insert_into(finer, &mut occupied, now, dated, tracker, discarded);
                 moved += 1;
             } else {
-                due.insert(entry, discarded, |_, _| ());
+                due.insert(dated, discarded, |_, _| ());
                 expired += 1;
             }
         });

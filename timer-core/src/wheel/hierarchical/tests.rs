@@ -24,7 +24,7 @@ impl Check for RawHierarchical<u32, Tracked> {
                     bucket.check();
                 }
                 let (start, end) = span(self.base.now, at, index);
-                for (position, deadline, value) in bucket.entries() {
+                for (position, deadline, value) in bucket.dated() {
                     assert!(start <= deadline && deadline <= end);
                     assert!(is_cascading || locate(self.base.now, deadline) == (at, index));
                     assert_eq!(tracker.location(*value), Location::new(id(at, index), position));
@@ -35,7 +35,7 @@ impl Check for RawHierarchical<u32, Tracked> {
         assert_eq!(self.cascades.all(), cascading);
         assert_eq!(self.cascades.scanning & self.cascades.resting, 0);
         self.base.overdue.check();
-        for (position, deadline, value) in self.base.overdue.entries() {
+        for (position, deadline, value) in self.base.overdue.dated() {
             assert!(deadline <= self.base.now);
             assert_eq!(tracker.location(*value), Location::new(OVERDUE, position));
             len += 1;
@@ -91,7 +91,7 @@ fn a_finer_level_is_always_earlier_than_a_coarser_one() {
         let mut last = now;
         for level in wheel.levels.iter().flatten() {
             for bucket in &level.buckets {
-                let deadlines = bucket.entries().map(|(_, deadline, _)| deadline);
+                let deadlines = bucket.dated().map(|(_, deadline, _)| deadline);
                 assert!(deadlines.clone().all(|deadline| deadline >= last));
                 last = deadlines.max().unwrap_or(last);
             }

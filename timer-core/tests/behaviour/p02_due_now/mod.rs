@@ -99,7 +99,7 @@ fn due_timeouts_of_tasks_are_announced_at_once() {
     }
 }
 
-// The turn also announces them if it visits other ticks before it ends.
+// The turn also announces them if it reaches other ticks before it ends.
 #[test]
 fn due_timeouts_of_tasks_are_announced_at_the_end() {
     for wheel in WHEELS {

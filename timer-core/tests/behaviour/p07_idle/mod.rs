@@ -88,7 +88,7 @@ fn later_timeouts_wake_no_worker_under_load() {
     accepted(timer.new_timeout(Duration::ZERO, move |_| ran.send(()).unwrap()));
     next(&received);
     for _ in 0..64 {
-        // Each shard that this thread visits then has an earlier timeout.
+        // Each shard that this thread uses then has an earlier timeout.
         accepted(timer.new_timeout(HOUR, |_| {}));
     }
     watch_for(20 * MILLI);
@@ -97,7 +97,7 @@ fn later_timeouts_wake_no_worker_under_load() {
         accepted(timer.new_timeout(2 * HOUR, |_| {})).cancel();
     }
     let woken = sleeps("load-sleeps") - before;
-    // The thread may visit each other shard for the first time once.
+    // The thread may use each other shard for the first time once.
     let shards = timer.stats().shards;
     assert!(woken <= 2 * shards + 2, "woken {woken} times for 50,000 timeouts of which none was earlier");
     assert!(timer.stats().turns - turns <= shards, "turns with nothing due");

@@ -88,7 +88,7 @@ impl World {
         let mut model = self.model();
         model.looks = LOOKS;
         assert_eq!(stats.executor_rejections, model.counts.executor_rejections);
-        // A turn needs a due timeout. Each link is visited once, and empty ticks cost nothing.
+        // A turn needs a due timeout. Each link is read once, and empty ticks cost nothing.
         assert!(stats.turns <= model.links + model.ever_lost, "{} turns for {} links", stats.turns, model.links);
         for (id, slot) in model.slots.iter().enumerate() {
             let kept = matches!(slot.state, State::Waiting | State::Handed | State::HandedBack);
