@@ -18,12 +18,15 @@ pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
     cargo(sh, &["build --release -p timer-bench --bins --features durable,peers"])?;
     // By itself, because its locks cost more than those of the others.
     cargo(sh, &["build --release -p timer-bench --bin workload-held --features held"])?;
-    let target = target_dir().join("tokio-alt");
+    let [alternative, apalis, java] = ["tokio-alt", "apalis", "java"].map(|name| target_dir().join(name));
     let unstable = flags_and("RUSTFLAGS", "--cfg tokio_unstable");
-    let alternative =
-        cmd!(sh, "cargo build --release -p timer-bench --bin workload --features tokio --target-dir {target}");
-    let apalis = "timer-bench/peers/apalis/Cargo.toml";
-    for build in [alternative.env("RUSTFLAGS", unstable), cmd!(sh, "cargo build --release --manifest-path {apalis}")] {
+    let builds = [
+        cmd!(sh, "cargo build --release -p timer-bench --bin workload --features tokio --target-dir {alternative}")
+            .env("RUSTFLAGS", unstable),
+        cmd!(sh, "cargo build --release --manifest-path timer-bench/peers/apalis/Cargo.toml --target-dir {apalis}"),
+        cmd!(sh, "javac -cp /usr/share/java/netty-common.jar -d {java} timer-bench/peers/Timers.java"),
+    ];
+    for build in builds {
         if let Err(failure) = run(build) {
             report(&format!("{}\n", failure.message));
         }

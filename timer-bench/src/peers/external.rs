@@ -2,7 +2,7 @@
 //! rows.
 
 use crate::out::Stop;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Debian's jars of Netty's timer.
@@ -21,8 +21,11 @@ pub(crate) fn java() -> Result<Command, Stop> {
         return Err(Stop::because("no javac (apt-get install default-jdk-headless)"));
     }
     let mut command = Command::new("java");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/Timers.java");
-    command.args(["-Xms2g", "-Xmx8g", "-cp", &JARS.join(":"), source]);
+    let (source, classes) = (concat!(env!("CARGO_MANIFEST_DIR"), "/peers/Timers.java"), beside("java")?);
+    // Compiling the source takes longer than most workloads.
+    let is_compiled = classes.join("Timers.class").exists();
+    command.args(["-Xms2g", "-Xmx8g", "-cp", &format!("{}:{}", JARS.join(":"), classes.display())]);
+    command.arg(if is_compiled { "Timers" } else { source });
     Ok(command)
 }
 
@@ -34,9 +37,7 @@ pub(crate) fn java() -> Result<Command, Stop> {
 /// Fails if that program is not built.
 #[cfg(all(feature = "peers", not(tokio_unstable)))]
 pub(crate) fn tokio_alt() -> Result<Command, Stop> {
-    let this = std::env::current_exe().map_err(Stop::because)?;
-    let target = this.ancestors().nth(2).unwrap_or(Path::new("."));
-    built(target.join("tokio-alt/release/workload"))
+    built(beside("tokio-alt/release/workload")?)
 }
 
 /// Returns the command for apalis, a queue of jobs on SQLite or PostgreSQL.
@@ -46,11 +47,17 @@ pub(crate) fn tokio_alt() -> Result<Command, Stop> {
 /// Fails if it is not built.
 #[cfg(feature = "durable")]
 pub(crate) fn apalis() -> Result<Command, Stop> {
-    built(concat!(env!("CARGO_MANIFEST_DIR"), "/peers/apalis/target/release/apalis-peer").into())
+    built(beside("apalis/release/apalis-peer")?)
+}
+
+/// Returns a path in the target folder of this program.
+fn beside(path: &str) -> Result<PathBuf, Stop> {
+    let this = std::env::current_exe().map_err(Stop::because)?;
+    Ok(this.ancestors().nth(2).unwrap_or(Path::new(".")).join(path))
 }
 
 #[cfg(any(feature = "peers", feature = "durable"))]
-fn built(program: std::path::PathBuf) -> Result<Command, Stop> {
+fn built(program: PathBuf) -> Result<Command, Stop> {
     if program.exists() {
         Ok(Command::new(program))
     } else {

@@ -12,6 +12,8 @@ pub(super) struct Step {
     /// The words of the settings, separated by spaces.
     pub(super) settings: &'static str,
     pub(super) rounds: usize,
+    /// The expected time of one process, averaged over the peers, in seconds.
+    pub(super) seconds: u64,
     /// The program that runs it.
     pub(super) program: &'static str,
     /// The peers that take part, or none for all.
@@ -19,10 +21,13 @@ pub(super) struct Step {
 }
 
 /// The longest time of a process. After that it is killed, and its figures are not available.
-pub(super) const LIMIT: Duration = Duration::from_secs(60);
+pub(super) const LIMIT: Duration = Duration::from_secs(40);
 
-const fn step(rounds: usize, workload: &'static str, settings: &'static str) -> Step {
-    Step { workload, settings, rounds, program: "workload", peers: &[] }
+/// The time of a process above which another peer than ours has only one round.
+pub(super) const SLOW: Duration = Duration::from_secs(3);
+
+const fn step(rounds: usize, seconds: u64, workload: &'static str, settings: &'static str) -> Step {
+    Step { workload, settings, rounds, seconds, program: "workload", peers: &[] }
 }
 
 const fn of(mut step: Step, peers: &'static [&'static str]) -> Step {
@@ -35,35 +40,39 @@ const fn by(program: &'static str, mut step: Step) -> Step {
     step
 }
 
+/// The longest expected time of all steps, in seconds.
+#[cfg(test)]
+const MAX_SECONDS: u64 = 600;
+
 /// All steps, in the order in which they run.
 pub(super) const STEPS: &[Step] = &[
-    step(3, "schedule", ""),
-    by("workload-mimalloc", of(step(3, "schedule", "--threads 1"), &[OURS, "tokio"])),
-    step(3, "pair", ""),
-    step(3, "reset", ""),
-    step(3, "cancel", ""),
-    by("workload-mimalloc", of(step(3, "cancel", ""), &[OURS, "tokio"])),
-    step(2, "crowd", ""),
-    step(1, "lateness", ""),
-    step(1, "busy", ""),
-    step(1, "overload", ""),
+    step(3, 2, "schedule", ""),
+    by("workload-mimalloc", of(step(3, 1, "schedule", "--threads 1"), &[OURS, "tokio"])),
+    step(3, 1, "pair", ""),
+    step(3, 1, "reset", ""),
+    step(3, 2, "cancel", ""),
+    by("workload-mimalloc", of(step(3, 1, "cancel", ""), &[OURS, "tokio"])),
+    step(2, 3, "crowd", ""),
+    step(1, 3, "lateness", "--ms 2000"),
+    step(1, 3, "busy", ""),
+    step(1, 4, "overload", "--ms 3000"),
     // Other timers do not slow callers down, so their backlog would fill the memory.
-    of(step(1, "overload", "--threads 64 --cancel 0 --ms 6000 --stall-ms 1000"), &[OURS, "timer-hashed"]),
-    step(1, "idle", ""),
-    by("workload-mem", step(1, "memory", "")),
-    step(2, "futures", ""),
-    step(1, "sleepers", ""),
-    step(2, "queue", ""),
-    of(step(1, "instructions", ""), &[OURS, "timer-hashed", "tokio", "btree", FLOOR]),
-    by("workload-held", of(step(2, "held", ""), &[OURS])),
-    step(1, "durable-sqlite", ""),
-    step(1, "durable-postgres", ""),
+    of(step(1, 8, "overload", "--threads 64 --cancel 0 --ms 6000 --stall-ms 1000"), &[OURS, "timer-hashed"]),
+    step(1, 4, "idle", "--ms 1000"),
+    by("workload-mem", step(1, 3, "memory", "")),
+    step(2, 2, "futures", "--ms 500"),
+    step(1, 6, "sleepers", ""),
+    step(2, 3, "queue", ""),
+    of(step(1, 16, "instructions", ""), &[OURS, "tokio", FLOOR]),
+    by("workload-held", of(step(1, 15, "held", ""), &[OURS])),
+    step(1, 8, "durable-sqlite", "--ms 1500"),
+    step(1, 12, "durable-postgres", "--ms 1500"),
 ];
 
 #[cfg(test)]
 mod tests {
-    use super::STEPS;
-    use crate::registry::WORKLOADS;
+    use super::{MAX_SECONDS, STEPS, Step};
+    use crate::registry::{PEERS, WORKLOADS};
     use crate::settings::Settings;
 
     #[test]
@@ -72,5 +81,15 @@ mod tests {
             assert!(WORKLOADS.iter().any(|(name, _)| *name == step.workload), "{}", step.workload);
             assert!(Settings::parse(step.settings.split_whitespace()).is_ok(), "{}", step.settings);
         }
+    }
+
+    #[test]
+    fn a_run_takes_ten_minutes() {
+        let peers = |step: &Step| {
+            let takes_part = |name| step.peers.is_empty() || step.peers.contains(&name);
+            PEERS.iter().filter(|peer| takes_part(peer.name) && peer.does(step.workload)).count() as u64
+        };
+        let seconds: u64 = STEPS.iter().map(|step| step.seconds * step.rounds as u64 * peers(step)).sum();
+        assert!(seconds <= MAX_SECONDS, "{seconds}");
     }
 }

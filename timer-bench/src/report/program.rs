@@ -1,15 +1,17 @@
 //! The program: command line, run, and files.
 
 use super::machine::Machine;
-use super::plan::{STEPS, Step};
+use super::plan::{SLOW, STEPS, Step};
 use super::results::Results;
 use super::{plots, process, summary};
+use crate::peer::OURS;
 use crate::registry::{PEERS, WORKLOADS};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 const USAGE: &str = "bench-report [--only WORKLOAD,..] [--peers PEER,..] [--quick] [--against FOLDER]
 
@@ -57,9 +59,7 @@ impl Options {
     /// Returns the peers of a step that are wanted.
     fn peers<'a>(&'a self, step: &'a Step) -> impl Iterator<Item = &'static str> + 'a {
         let takes_part = |name: &str| {
-            let is_wanted = self.peers.is_empty()
-                || name.starts_with(crate::peer::OURS)
-                || self.peers.iter().any(|one| one == name);
+            let is_wanted = self.peers.is_empty() || name.starts_with(OURS) || self.peers.iter().any(|one| one == name);
             is_wanted && (step.peers.is_empty() || step.peers.contains(&name))
         };
         PEERS.iter().filter(move |peer| takes_part(peer.name) && peer.does(step.workload)).map(|peer| peer.name)
@@ -107,6 +107,10 @@ fn report(options: &Options) -> io::Result<()> {
     if let Some(kept) = kept {
         print!("\nours, before -> now\n{}", summary::comparison(&kept, &results));
     }
+    if options.is_complete() {
+        // To be pasted, because no document changes by itself.
+        print!("\nfigures of README.md, choosing.md and promises.md\n{}", summary::documents(&results));
+    }
     println!("\nwritten to {}", folder.display());
     Ok(())
 }
@@ -116,18 +120,28 @@ fn measure(options: &Options, programs: &Path) -> Results {
     let is_wanted = |step: &&Step| options.only.is_empty() || options.only.iter().any(|one| one == step.workload);
     let rounds = |step: &Step| if options.is_quick { 1 } else { step.rounds };
     let steps: Vec<&Step> = STEPS.iter().filter(is_wanted).collect();
-    // The bar draws nothing if standard error is not a terminal.
-    let bar = ProgressBar::new(steps.iter().map(|step| (rounds(step) * options.peers(step).count()) as u64).sum());
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg} {elapsed} ({eta} left)") {
+    // The length is in expected seconds. The bar draws nothing if standard error is no terminal.
+    let bar = ProgressBar::new(
+        steps.iter().map(|step| step.seconds * (rounds(step) * options.peers(step).count()) as u64).sum(),
+    );
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {msg} {elapsed}, {eta} left") {
         bar.set_style(style);
     }
+    bar.enable_steady_tick(Duration::from_secs(1));
     let mut results = Results::default();
     for step in steps {
+        let mut slow = Vec::new();
         for round in 1..=rounds(step) {
             for peer in options.peers(step) {
-                bar.set_message(format!("{} {peer} {round}/{}", step.workload, rounds(step)));
-                results.add(process::run(programs, step, peer, options.is_quick));
-                bar.inc(1);
+                if !slow.contains(&peer) {
+                    bar.set_message(format!("{} {peer} {round}/{}", step.workload, rounds(step)));
+                    let begin = Instant::now();
+                    results.add(process::run(programs, step, peer, options.is_quick));
+                    if begin.elapsed() > SLOW && !peer.starts_with(OURS) {
+                        slow.push(peer);
+                    }
+                }
+                bar.inc(step.seconds);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The table at the end of a run, and the comparison with a kept run.
 
-use super::results::{Results, Summary};
+use super::results::{Results, Series, Summary};
 use crate::peer::{FLOOR, OURS};
 use crate::row::figure;
 
@@ -110,13 +110,77 @@ pub(super) fn table(results: &Results) -> String {
     text
 }
 
+/// The rows of the README: the work, the unit, and the title of its line of the table. The second
+/// line is in parentheses.
+const README: &[(&str, &str, [&str; 2])] = &[
+    ("schedule and cancel, 1 thread", "ns", ["schedule and cancel, 1 thread, ns", ""]),
+    ("schedule and cancel, 2 threads", "ns", ["schedule and cancel, 2 threads, ns", ""]),
+    (
+        "cancel a million in random order (with mimalloc)",
+        "ns",
+        ["cancel a million in random order, CPU ns", "the same with mimalloc, CPU ns"],
+    ),
+    (
+        "a million due within 200 ms, the last one late by",
+        "ms",
+        ["a million due in 200 ms, the last is late by ms", ""],
+    ),
+    ("heap per timeout", "bytes", ["memory of a pending timer, bytes", ""]),
+];
+
+/// Returns the rows of the README's table, the figures of `choosing.md`, and the lags of
+/// `promises.md`.
+pub(super) fn documents(results: &Results) -> String {
+    let medians = |title: &str| -> Vec<(&str, f64)> {
+        let line = LINES.iter().find(|line| line.title == title);
+        let series = line.into_iter().flat_map(|line| results.of(line.workload, line.params, line.unit));
+        series.filter_map(|one| Some((one.peer.as_str(), one.summary()?.median))).collect()
+    };
+    let of = |title: &str, peer: &str| {
+        let found = medians(title).into_iter().find(|(name, _)| *name == peer);
+        found.map(|(_, median)| rounded(median))
+    };
+    let mut text = String::new();
+    for (work, unit, [first, second]) in README {
+        let both = |peer| {
+            let Some(one) = of(first, peer) else { return "?".to_owned() };
+            format!("{one}{} {unit}", of(second, peer).map_or(String::new(), |other| format!(" ({other})")))
+        };
+        let others =
+            medians(first).into_iter().filter(|(peer, _)| !peer.starts_with(OURS) && ![FLOOR, "tokio"].contains(peer));
+        let best = others.min_by(|one, other| one.1.total_cmp(&other.1));
+        let best = best.map_or("?".to_owned(), |(peer, median)| format!("{} {unit}, {peer}", rounded(median)));
+        text += &format!("| {work} | {} | {} | {best} |\n", both(OURS), both("tokio"));
+    }
+    for title in ["schedule, 1 thread, ns", README[0].2[0], "a million due in 200 ms, CPU s"] {
+        let [ours, hashed] = [OURS, "timer-hashed"].map(|peer| of(title, peer).unwrap_or("?".to_owned()));
+        text += &format!("| {title} | {ours} | {hashed} |\n");
+    }
+    for (workload, peer, unit) in [
+        ("durable-sqlite", OURS, "us-p50"),
+        ("durable-sqlite", OURS, "us-p99"),
+        ("durable-sqlite", FLOOR, "schedules/s"),
+        ("durable-postgres", OURS, "us-p50"),
+        ("durable-postgres", OURS, "us-p99"),
+    ] {
+        let found = results.of(workload, "", unit).find(|one| one.peer == peer).and_then(Series::summary);
+        text += &format!("{workload} {peer}: {} {unit}\n", found.map_or("?".to_owned(), |one| rounded(one.median)));
+    }
+    text
+}
+
+/// Formats a figure with two or three digits.
+fn rounded(value: f64) -> String {
+    if value < 10.0 { format!("{:.*}", if value < 1.0 { 2 } else { 1 }, value) } else { format!("{value:.0}") }
+}
+
 /// Returns the figures of ours that differ from those of `kept` by more than 5 % and by more than
 /// the rounds do.
 pub(super) fn comparison(kept: &Results, results: &Results) -> String {
     let mut text = String::new();
     for new in results.0.iter().filter(|one| one.peer.starts_with(OURS) && !one.params.contains(",t=")) {
         let is_same = |one: &&_| {
-            let super::results::Series { workload, peer, params, unit, .. } = one;
+            let Series { workload, peer, params, unit, .. } = one;
             (workload, peer, params, unit) == (&new.workload, &new.peer, &new.params, &new.unit)
         };
         let Some((before, after)) = kept.0.iter().find(is_same).and_then(|old| old.summary().zip(new.summary())) else {
@@ -133,7 +197,7 @@ pub(super) fn comparison(kept: &Results, results: &Results) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{comparison, table};
+    use super::{comparison, documents, table};
     use crate::report::results::tests::results;
 
     #[test]
@@ -149,6 +213,19 @@ mod tests {
         assert_eq!(words[2], "| schedule, 1 thread, ns | 50.00 | 100.0 (tokio) | 2.00 |");
         assert_eq!(words[3], "| SQLite, 512 in flight, lives per second | 300.0 | 100.0 (poller) | 3.00 |");
         assert_eq!(words.len(), 4, "a line without a figure of ours is left out");
+    }
+
+    #[test]
+    fn the_rows_of_the_readme_name_the_best_other_timer_but_tokio() {
+        let results = results(
+            "timer cancel n=1M 498 cpu-ns/cancel\ntimer cancel n=1M,mimalloc 258 cpu-ns/cancel\n\
+             tokio cancel n=1M 376 cpu-ns/cancel\ntokio cancel n=1M,mimalloc 190 cpu-ns/cancel\n\
+             pingora cancel n=1M 489 cpu-ns/cancel\ntimer crowd n=1M 0.131 cpu-s\ntimer-hashed crowd n=1M 0.12 cpu-s",
+        );
+        let text = documents(&results);
+        let row =
+            "| cancel a million in random order (with mimalloc) | 498 (258) ns | 376 (190) ns | 489 ns, pingora |";
+        assert!(text.contains(row) && text.contains("| a million due in 200 ms, CPU s | 0.13 | 0.12 |"), "{text}");
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! Threads schedule N timers of 10 s to an hour, none of which expires in that time.
 //!
 //! `ns/call` is wall time / N, and `cpu-ns/call` is the CPU time of the process until it is at
-//! rest, because some timers leave work to other threads. `ns/call-again` repeats the work after
-//! all timers were cancelled. The first time includes the page faults of memory that is new to the
-//! process.
+//! rest, because some timers leave work to other threads. Both include the page faults of memory
+//! that is new to the process.
 
 use crate::caller::{Counter, in_parallel, room, run_here, share};
 use crate::out::{Run, Stop};
@@ -21,7 +20,6 @@ pub(crate) fn run<P: Peer>(run: &Run) -> Result<(), Stop> {
         let (wall, cpu) = once(&peer, n, threads);
         run.each(&params, wall, n, "ns/call");
         run.each(&params, cpu, n, "cpu-ns/call");
-        run.each(&params, once(&peer, n, threads).0, n, "ns/call-again");
         peer.stop();
     }
     Ok(())
