@@ -138,7 +138,7 @@ impl<V> Bucket<V> {
     /// Takes the value and its deadline out of the slot at `position` and does not count the slot
     /// as vacant. For slots that are soon cleared.
     #[inline]
-    pub(crate) fn take_value(&mut self, position: usize) -> Option<Entry<V>> {
+    pub(crate) fn take_value(&mut self, position: usize) -> Option<Dated<V>> {
         let (chunk, at) = self.chunk_mut(position)?;
         let slot = chunk.slots.get_mut(at)?;
         Some((slot.0, slot.1.take()?))
