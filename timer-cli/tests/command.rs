@@ -34,7 +34,7 @@ fn timer(file: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_timer")).arg("--store").arg(file).args(args).output().unwrap()
 }
 
-/// Runs the command, which has to succeed, and returns its lines.
+/// Runs the command and returns its lines. It has to succeed.
 fn lines(file: &Path, args: &[&str]) -> Vec<String> {
     let output = timer(file, args);
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -38,7 +38,7 @@ impl<P> Due<P> {
         self.payload
     }
 
-    /// Returns the id, which is the same for all attempts. It serves as an idempotency key.
+    /// Returns the id. It is the same for all attempts and serves as an idempotency key.
     pub fn id(&self) -> TimeoutId {
         self.started.id
     }

@@ -116,7 +116,7 @@ impl MemoryStore {
     /// Creates an empty store. Its clock begins at 2001-09-09.
     ///
     /// Ids have the time of the wall clock, so none from [`TimeoutId::new`] is too old for this
-    /// store until a test has moved the store's clock past the present.
+    /// store until a test has moved the store's clock past the current time.
     #[must_use]
     pub fn new() -> Self {
         let now = 1_000_000_000_000_000;

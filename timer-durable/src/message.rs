@@ -122,7 +122,7 @@ impl AttemptResult {
 pub(crate) struct Reply<T = Answer> {
     sender: Option<oneshot::Sender<Result<T, Error>>>,
     id: Option<TimeoutId>,
-    /// The permit of a call, which is given back when the reply is dropped.
+    /// The permit of a call. Dropping the reply gives it back.
     permit: Option<CallPermit>,
 }
 

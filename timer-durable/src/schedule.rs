@@ -43,7 +43,7 @@ impl Schedule {
         Self { when, key: None, if_pending: IfPending::Keep, id: None, period: None, max_lateness: None }
     }
 
-    /// Sets the key, which is unique among the pending timeouts of the topic.
+    /// Sets the key. It is unique among the pending timeouts of the topic.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self

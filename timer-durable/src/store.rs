@@ -177,7 +177,7 @@ pub trait Store: Reader + 'static {
     /// time. It becomes part of the ids that this instance makes.
     fn instance(&self) -> u32;
 
-    /// Returns the present on the store's clock, or an estimate of it. Never goes back.
+    /// Returns the current time on the store's clock, or an estimate of it. Never goes back.
     fn now(&self) -> Micros;
 
     /// Returns how long the store's clock will take to reach `time`. A store whose clock stands

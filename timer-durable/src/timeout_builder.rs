@@ -179,7 +179,7 @@ impl TimeoutBuilder<'_> {
         self.set(Ok(at), |timeout, at| timeout.when = at)
     }
 
-    /// Sets the key, which is unique among the pending timeouts of the topic.
+    /// Sets the key. It is unique among the pending timeouts of the topic.
     ///
     /// In a handler, a call with the key of its own timeout is about the next timeout of that key.
     /// It is created in the commit that ends the attempt, and not if the attempt fails, because the

@@ -108,7 +108,7 @@ impl Transaction<'_> {
 }
 
 impl DurableTimer {
-    /// Runs `work` in a transaction of the store, which is committed if `work` returns a value. An
+    /// Runs `work` in a transaction of the store and commits it if `work` returns a value. An
     /// order and the timeout that closes it are written together or not at all.
     ///
     /// The store is an [`SqliteStore`](crate::SqliteStore), whose file has the tables of the user

@@ -186,7 +186,7 @@ impl<P> Topic<P> {
     /// Cancels the pending timeout with this key in the transaction `tx` on PostgreSQL. After a
     /// rollback it is pending as before.
     ///
-    /// The row of the timeout stays locked until the transaction ends. If it is due meanwhile, it
+    /// The row of the timeout stays locked until the transaction ends. If it is due before, it
     /// begins after a rollback.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ const MAX_BYTES: usize = 16 << 20;
 pub(super) enum Origin {
     /// A call, with the way back to the caller.
     Call(Reply),
-    /// The end of an attempt, which is written again if the commit fails.
+    /// The end of an attempt. It is written again if the commit fails.
     End(AttemptEnd),
     /// A timeout in memory is due.
     Begin,
@@ -70,7 +70,7 @@ impl Place {
     }
 }
 
-/// Messages that wait for a later batch, because the present one has their timeout already. Those
+/// Messages that wait for a later batch, because this one has their timeout already. Those
 /// about one timeout keep their order. A batch takes one of each, so the work of a turn does not
 /// grow with the number of messages about a busy timeout.
 #[derive(Default)]

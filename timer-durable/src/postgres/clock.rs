@@ -125,7 +125,7 @@ mod tests {
         clock.take(begun, 1_060_000_000);
         assert!(clock.now() >= 1_060_000_000);
         clock.take(begun, 1_000_000_000);
-        assert!(clock.now() >= 1_060_000_000, "the present never goes back");
+        assert!(clock.now() >= 1_060_000_000, "time never goes back");
         assert!(clock.ahead(1_000_000_000) >= 60_000_000);
     }
 

@@ -255,8 +255,8 @@ fn alone(
 }
 
 /// Returns `true` if the database has the schema. It reads the catalog, because `to_regclass` may
-/// answer from a cache of the session, which does not see what another node has installed
-/// meanwhile.
+/// answer from a cache of the session, which does not see what another node has just
+/// installed.
 fn is_installed(connection: &mut PostgresConnection) -> Result<bool, QueryError> {
     let table = "select exists (
         select from pg_class c join pg_namespace n on n.oid = c.relnamespace

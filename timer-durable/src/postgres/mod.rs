@@ -288,7 +288,7 @@ impl PostgresStore {
     }
 }
 
-/// The failure of a call without a connection, which has sent nothing.
+/// The failure of a call that has sent nothing, because there is no connection.
 fn lost() -> StoreError {
     StoreError::Disconnected("the connection was lost".to_owned())
 }

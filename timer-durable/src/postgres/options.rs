@@ -106,7 +106,7 @@ impl PostgresOptions {
     /// |---|---|
     /// | `sslmode` | `disable` and `prefer` (the default) do not encrypt. `require` and `verify-full` check the certificate and its name, `verify-ca` the certificate alone |
     /// | `sslrootcert` | a PEM file with the certificates to trust, instead of those of the system |
-    /// | `passfile` | a file in the format of `.pgpass`, which is read for each connection |
+    /// | `passfile` | a file in the format of `.pgpass`, read for each connection |
     ///
     /// # Errors
     ///
@@ -194,7 +194,7 @@ impl PostgresOptions {
         self
     }
 
-    /// Names the schema of the store, which is `timer` by default. Several services can share a
+    /// Names the schema of the store, `timer` by default. Several services can share a
     /// database if each has its own schema. In SQL, the functions then have its name, such as
     /// `billing.schedule`.
     ///

@@ -87,7 +87,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Executes inserts in an open transaction, which has to be rolled back after an error.
+    /// Executes inserts in an open transaction. It has to be rolled back after an error.
     pub(super) fn put_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         let inserts = inserts.iter().enumerate().filter_map(|(n, operation)| match operation {
             Operation::Insert(insert) => Some((n, insert)),

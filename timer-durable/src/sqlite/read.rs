@@ -98,7 +98,7 @@ impl Tail {
     }
 }
 
-/// Reads a page in a transaction, because the keeper may move rows to another index meanwhile.
+/// Reads a page in a transaction, because the keeper may move rows to another index.
 pub(super) fn list(
     db: &Connection,
     filter: &Filter,

@@ -33,7 +33,7 @@ pub struct SqliteReader {
 }
 
 impl SqliteReader {
-    /// Opens the file at `path`, which has to exist.
+    /// Opens the existing file at `path`.
     ///
     /// # Errors
     ///

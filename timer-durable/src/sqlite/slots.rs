@@ -1,4 +1,4 @@
-//! The list of timeouts, which is in exact order only for the next hours.
+//! The list of timeouts, in exact order only for the next hours.
 //!
 //! The list is read in the order of due times. An index in this order costs a page of the file for
 //! nearly each insert, because due times are spread over days. As in a hierarchical timing wheel

@@ -1,7 +1,7 @@
 //! Tombstones, which keep the timeout of an id from being inserted again after its end.
 //!
 //! A call whose answer was lost may be repeated, and the timeout that it made may have ended
-//! meanwhile. The end of a timeout therefore leaves a tombstone for as long as the insert of its id
+//! by then. The end of a timeout therefore leaves a tombstone for as long as the insert of its id
 //! may be repeated ([`TimeoutId::repeatable_until`]). The instance that made an id knows the
 //! outcome of its insert, so timeouts that end on the instance that made their ids leave nothing.
 //!

@@ -72,7 +72,7 @@ impl<P> Pending<P> {
         }
     }
 
-    /// Returns the due time as a time of the system, which is the store's clock.
+    /// Returns the due time as a time of the system, by the store's clock.
     #[must_use]
     pub fn deadline(&self) -> SystemTime {
         system_time(self.due)
@@ -177,7 +177,7 @@ impl Filter {
         let prefix = self.key_prefix.as_deref()?;
         let mut end = prefix.to_owned();
         while let Some(last) = end.pop() {
-            // The next character, which is never a surrogate.
+            // The next character. It is never a surrogate.
             let next = if last == '\u{d7ff}' { Some('\u{e000}') } else { char::from_u32(u32::from(last) + 1) };
             if let Some(next) = next {
                 end.push(next);

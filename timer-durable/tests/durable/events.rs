@@ -1,4 +1,4 @@
-//! The book's list of `tracing` events, which has to agree with the code.
+//! The book's list of `tracing` events. It has to agree with the code.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -68,7 +68,7 @@ fn a_task_that_a_panic_of_the_executor_loses_fails_its_attempt() {
 #[test]
 fn a_rejected_task_does_not_wait_for_a_handler_that_runs_long() {
     let (spawned, futures) = channel();
-    // The first task gets a thread of its own. The second one is rejected when it is handed over,
+    // The first task gets a new thread. The second one is rejected when it is handed over,
     // and at the end of that turn.
     let timer = DurableTimer::builder()
         .executor(FailingExecutor::new(&[Failure::Rejects; 4]))

@@ -1,4 +1,4 @@
-//! The number of pending timeouts in a file, which is counted in slices while commits go on.
+//! The number of pending timeouts in a file, counted in slices while commits go on.
 
 use timer_durable::store::{Counts, Position, Reader, Store};
 use timer_durable::transaction::{Insert, NextRun, Operation, Outcome, Target};

@@ -197,7 +197,7 @@ fn a_new_due_time_moves_a_timeout_to_its_writer() {
     let mut second = database.join();
     first.keep_up_until(|node| node.shards() == 32);
     second.keep_up_until(|node| node.shards() == 32);
-    // The node that began it may have lost the shard meanwhile.
+    // The node that began it may have lost the shard since.
     let now = second.0.now();
     let again = second.write([Operation::Retry { id, attempt: 1, due: now - 1, forgive: false }]);
     assert_eq!(again.unwrap(), [Outcome::Changed(id)]);
@@ -341,7 +341,7 @@ fn a_node_that_joins_again_looks_until_it_listens() {
     node.listen();
     let own = "from pg_stat_activity where datname = current_database() and application_name = 'timer-durable'";
     database.wait_for(&format!("select count(*) {own} and query like 'listen %'"), "1");
-    // A new connection that listens asks for a look, which is over soon.
+    // A new connection that listens asks for a look. It is over soon.
     let begun = Instant::now();
     node.keep_up_until(|_| begun.elapsed() > Duration::from_millis(300));
     database.sql(&format!("select pg_terminate_backend(pid) {own} and query not like 'listen %'"));

@@ -191,7 +191,7 @@ fn exchange(session: &mut TcpStream, request: &[u8]) -> io::Result<Vec<u8>> {
     Ok(read_until(session, &[READY])?.0)
 }
 
-/// Reads messages up to one of the given kinds, which is returned, too.
+/// Reads and returns messages up to one of the given kinds.
 fn read_until(stream: &mut TcpStream, kinds: &[u8]) -> io::Result<(Vec<u8>, u8)> {
     let mut messages = Vec::new();
     loop {

@@ -55,7 +55,7 @@ fn two_timers_run_each_timeout_once() {
     assert!(fired.try_recv().is_err(), "nothing runs twice");
 }
 
-/// The schema's function for the present is replaced by one whose clock the test sets.
+/// The schema's function for the current time is replaced by one whose clock the test sets.
 #[test]
 fn a_server_clock_that_jumps_loses_nothing() {
     let Some(database) = Database::create() else { return };

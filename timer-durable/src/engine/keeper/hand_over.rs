@@ -1,6 +1,6 @@
 //! Handing tasks to the executors.
 //!
-//! The executor of the timer has the first *lane*, and a topic with an executor of its own has
+//! The executor of the timer has the first *lane*, and a topic with another executor has
 //! another one. An executor is code of the user. If it panics, a task that it has dropped reports
 //! that its attempt has failed, and the tasks that it has not touched are offered again.
 
@@ -53,7 +53,7 @@ impl Lanes {
         !self.lanes[0].rejected.is_empty()
     }
 
-    /// Returns `true` if a topic has an executor of its own that has rejected tasks.
+    /// Returns `true` if the executor of a topic has rejected tasks.
     pub(super) fn is_rejecting(&self, topic: &str) -> bool {
         self.by_topic.get(topic).is_some_and(|lane| !self.lanes[*lane].rejected.is_empty())
     }

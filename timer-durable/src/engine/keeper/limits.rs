@@ -23,7 +23,7 @@ const MAX_EXTRA_THREADS: usize = 64;
 /// The attempts whose topics have a time limit.
 #[derive(Default)]
 pub(super) struct Limits {
-    /// The time of the next look at each attempt, which is not after its limit.
+    /// The time of the next look at each attempt, not after its limit.
     looks: BTreeSet<(Micros, TimeoutId)>,
     /// Attempts that were cut off and whose handlers have not returned.
     stuck: HashSet<(TimeoutId, u32)>,

@@ -3,7 +3,7 @@
 //! A turn of the keeper:
 //!
 //! 1. Collect calls, ends of attempts and due timeouts into one batch.
-//! 2. Write the batch as one transaction. Messages that arrive meanwhile go into the next one, so
+//! 2. Write the batch as one transaction. Messages that arrive now go into the next one, so
 //!    all callers that wait share a commit.
 //! 3. Apply the outcomes to the memory, answer callers, start handlers.
 //! 4. Renew the lease if the store has one. Load a page if the memory has room.
@@ -343,8 +343,8 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Returns the number of pending timeouts, which is `pending` by the store. The memory may know
-    /// of more. After a rejoin it has running ones a second time.
+    /// Returns the number of pending timeouts, which the store counts as `pending`. The memory may
+    /// know of more. After a rejoin it has running ones a second time.
     fn known_pending(&self, pending: u64, in_memory: usize, running: usize) -> u64 {
         if (in_memory + running) as u64 <= pending {
             return pending;
