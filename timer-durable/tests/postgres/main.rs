@@ -15,6 +15,7 @@ mod options;
 mod pooled;
 mod pooler;
 mod promises;
+mod reading;
 mod refusals;
 mod repeated;
 mod replica;

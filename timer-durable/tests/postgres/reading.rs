@@ -1,0 +1,51 @@
+//! Reading timeouts back, and acting on many, on a server.
+
+use std::time::{Duration, Instant};
+
+use timer_durable::{DurableTimer, Error, Filter, IfPending, PostgresStore, StoreError, TimeoutState};
+
+use super::locks::Session;
+use super::{Database, t};
+
+const LONG: Duration = Duration::from_secs(3_600);
+
+#[test]
+fn timeouts_are_read_back_by_calls_and_by_the_view() {
+    let Some(database) = Database::create() else { return };
+    let store = PostgresStore::connect(&database.url()).unwrap();
+    let timer = DurableTimer::builder().topic_elsewhere(t::<String>()).open(store).unwrap();
+    for key in ["a/1", "a/2", "b/1"] {
+        timer.new_timeout_keyed(t(), key, LONG, key, IfPending::Keep).unwrap();
+    }
+    let found = timer.get(t::<String>(), "a/1").unwrap().unwrap();
+    assert_eq!((&*found.payload, found.state), ("a/1", TimeoutState::Pending));
+    let rows = timer.list(&Filter::new().topic("t").key_prefix("a/"), None, 1).unwrap();
+    assert_eq!(rows[0].id, found.id);
+    let view =
+        "select string_agg(concat_ws(' ', topic, key, state, attempt, due > now(), convert_from(payload, 'UTF8')),
+        ', ' order by key) from timer.pending where key < 'a/2'";
+    assert_eq!(database.sql(view), "t a/1 pending 0 t a/1");
+    let counts = timer.cancel_many(t::<String>(), "a/").unwrap();
+    assert_eq!((counts.cancelled, timer.counts().unwrap().pending), (2, 1));
+}
+
+#[test]
+fn a_locked_key_fails_a_call_about_many_at_once() {
+    let Some(database) = Database::create() else { return };
+    let store = PostgresStore::connect(&database.url()).unwrap();
+    let timer = DurableTimer::builder().topic_elsewhere(t::<String>()).open(store).unwrap();
+    timer.new_timeout_keyed(t(), "k", LONG, "old", IfPending::Keep).unwrap();
+    let mut session = Session::begin(&database);
+    assert_eq!(session.ask("select timer.cancel('t', 'k')"), "cancelled");
+    let call =
+        |key: &str| timer.timeout_builder(t::<String>(), "new").key(key).if_pending(IfPending::Replace).after(LONG);
+    let begun = Instant::now();
+    let error = timer.schedule_many(["j", "k"].map(call)).unwrap_err();
+    assert!(matches!(error, Error::Store(StoreError::Locked)), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(timer.get(t::<String>(), "j").unwrap().is_none(), "all or none");
+    assert_eq!(timer.stats().rejoins, 0);
+    session.end("commit");
+    timer.schedule_many(["j", "k"].map(call)).unwrap();
+    assert_eq!(timer.get(t::<String>(), "k").unwrap().unwrap().payload, "new");
+}
