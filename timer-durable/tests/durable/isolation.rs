@@ -69,6 +69,37 @@ fn a_paused_topic_delays_no_other() {
     assert_eq!(bench.timer.paused_topics().unwrap(), [""; 0]);
 }
 
+#[cfg(feature = "sqlite")]
+#[test]
+fn a_paused_topic_with_many_rows_in_a_file_delays_no_other() {
+    const MANY: i64 = 20_000;
+    let folder = crate::folder::Folder::new();
+    let store = || timer_durable::SqliteStore::open(folder.file()).unwrap();
+    drop(store());
+    let file = rusqlite::Connection::open(folder.file()).unwrap();
+    file.execute_batch(&format!(
+        "insert into timer_paused values ('t');
+         with recursive n(n) as (select 1 union all select n + 1 from n where n < {MANY})
+         insert into timeout(id, due, topic, format, payload)
+         select cast(printf('%016d', n) as blob), 1000000 + n, 't', 0, x'' from n"
+    ))
+    .unwrap();
+    drop(file);
+    let (sender, runs) = channel();
+    let (topic, other) = (sender.clone(), sender);
+    let timer = DurableTimer::builder()
+        .capacity(500)
+        .topic(t(), move |_: &Due<()>| topic.send("t").map_err(Retry::new))
+        .topic(OTHER, move |_: &Due<()>| other.send("other").map_err(Retry::new))
+        .open(store())
+        .unwrap();
+    (0..100).for_each(|n| schedule(&timer, OTHER, 1, Duration::from_millis(n)));
+    (0..100).for_each(|_| assert_eq!(runs.recv_timeout(PATIENCE), Ok("other")));
+    timer.resume(t::<()>()).unwrap();
+    (0..MANY).for_each(|_| assert_eq!(runs.recv_timeout(PATIENCE), Ok("t"), "D2"));
+    timer.stop(PATIENCE).unwrap();
+}
+
 #[test]
 fn a_paused_topic_does_not_use_the_rate_of_overdue_timeouts() {
     let store = MemoryStore::new();

@@ -12,6 +12,7 @@ mod locks;
 #[allow(dead_code)]
 mod members;
 mod options;
+mod pauses;
 mod pooled;
 mod pooler;
 mod promises;
