@@ -20,6 +20,8 @@ pub(crate) struct NewTimeout {
     pub(crate) topic: Arc<str>,
     pub(crate) key: Option<String>,
     pub(crate) if_pending: IfPending,
+    /// The longest time from the first call of a timeout that is debounced until it is due.
+    pub(crate) max_delay: Option<Micros>,
     pub(crate) format: i16,
     pub(crate) payload: Vec<u8>,
     pub(crate) period: Option<Micros>,
@@ -36,6 +38,7 @@ impl NewTimeout {
             topic,
             key: None,
             if_pending: IfPending::Keep,
+            max_delay: None,
             format,
             payload,
             period: None,

@@ -197,6 +197,46 @@ impl TimeoutBuilder<'_> {
         self.set(Ok(if_pending), |timeout, if_pending| timeout.if_pending = if_pending)
     }
 
+    /// Makes the timeout due when no call with its key has come for the delay of
+    /// [`after`](Self::after), but at the latest `max` after the call that has created it. It has
+    /// the payload of the newest call. The key is set by [`key`](Self::key), and
+    /// [`IfPending::Debounce`] alone has no latest time.
+    ///
+    /// Each call is a write. Once the timeout has begun, the next call with its key is kept out,
+    /// as with every [`IfPending`]. Until the first attempt, the limit of lateness counts from the
+    /// latest time, so it does not suit a debounced timeout, and neither does a period.
+    ///
+    /// # Examples
+    ///
+    /// A search index that is written when a document has not changed for two seconds, and at the
+    /// latest ten seconds after the first change:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_durable::{Due, DurableTimer, MemoryStore, Topic};
+    ///
+    /// const INDEX: Topic<String> = Topic::new("document.index");
+    ///
+    /// let builder = DurableTimer::builder().topic(INDEX, |due: &Due<String>| Ok(println!("{}", due.payload())));
+    /// let (timer, mut driver) = builder.build_manual(MemoryStore::new())?;
+    /// let second = Duration::from_secs(1);
+    /// let mut ran = 0;
+    /// for version in 1..=12 {
+    ///     let call = timer.timeout_builder(INDEX, &version.to_string()).key("document-7");
+    ///     call.after(2 * second).debounce(10 * second).schedule()?;
+    ///     ran += driver.advance(second);
+    /// }
+    /// assert_eq!(ran, 1);
+    /// assert_eq!(driver.advance(second), 1);
+    /// # Ok::<(), timer_durable::Error>(())
+    /// ```
+    #[doc(alias = "coalesce")]
+    pub fn debounce(self, max: Duration) -> Self {
+        self.set(after(max).map(|_| micros(max)), |timeout, max| {
+            (timeout.if_pending, timeout.max_delay) = (IfPending::Debounce, Some(max));
+        })
+    }
+
     /// Sets the id, so that the call can be repeated. The id must be one of [`TimeoutId::new`] or
     /// of [`Error::OutcomeUnknown`]. If the store has it already, nothing is changed.
     pub fn id(self, id: TimeoutId) -> Self {

@@ -49,6 +49,11 @@ pub enum IfPending {
     /// A program that schedules a periodic timeout at each start uses this. A new period takes
     /// effect at once, and frequent restarts do not put off the next run.
     Update,
+    /// Keeps the pending timeout with its id, and gives it the due time, the payload, the period
+    /// and the limit of lateness of the call. So it is due when no call has come for a while.
+    /// [`TimeoutBuilder::debounce`](crate::TimeoutBuilder::debounce) also limits how long calls can
+    /// put it off.
+    Debounce,
     /// Refuses the call.
     Refuse,
 }
@@ -63,6 +68,7 @@ impl IfPending {
             Self::Earlier => "earlier",
             Self::Later => "later",
             Self::Update => "update",
+            Self::Debounce => "debounce",
             Self::Refuse => "refuse",
         }
     }
@@ -82,6 +88,9 @@ pub struct Insert {
     pub key: Option<String>,
     /// The effect on a pending timeout with the same key.
     pub if_pending: IfPending,
+    /// The latest due time of a timeout that this insert creates with [`IfPending::Debounce`]. The
+    /// store keeps it as the planned time of the run until the first attempt.
+    pub cap: Option<Micros>,
     /// The format of the payload, see [`Payload::FORMAT`](crate::Payload::FORMAT).
     pub format: i16,
     /// The payload.
@@ -102,11 +111,19 @@ impl Insert {
             topic: topic.into(),
             key: None,
             if_pending: IfPending::Keep,
+            cap: None,
             format: 0,
             payload: Vec::new(),
             period: None,
             max_lateness: None,
         }
+    }
+
+    /// Returns the cap and the due time of a timeout that this insert
+    /// [debounces](IfPending::Debounce). `cap` is that of the pending timeout, which has `attempts`.
+    pub(crate) fn debounced(&self, cap: Option<Micros>, attempts: u32) -> (Option<Micros>, Micros) {
+        let cap = cap.filter(|_| attempts == 0).or(self.cap);
+        (cap, cap.map_or(self.due, |cap| self.due.min(cap)))
     }
 
     /// Returns the due time of a pending timeout that this insert [updates](IfPending::Update).

@@ -10,10 +10,12 @@
 //! 8. [Events](events) that are reported by `tracing`
 //! 9. [PostgreSQL](postgres), choosing a store and sharing it
 //! 10. [Operating](operating) the store in PostgreSQL
-//! 11. [Moving](moving) from Redisson, Sidekiq, Quartz, apalis, pg-boss, Celery or underway
+//! 11. [Moving in](moving) from RabbitMQ, Redisson, pg-boss, apalis, Sidekiq, Quartz, Celery or
+//!     underway
 //! 12. [Reading](reading) timeouts back, and acting on many
 //! 13. [In your own transaction](transactions), with the drivers of PostgreSQL or on SQLite
-//! 14. [The protocol](protocol), and the model that checks it
+//! 14. [Handlers](handlers), their answers, time limits, and topics that delay no others
+//! 15. [The protocol](protocol), and the model that checks it
 
 #[doc = include_str!("promises.md")]
 pub mod promises {}
@@ -53,6 +55,9 @@ pub mod moving {}
 
 #[doc = include_str!("reading.md")]
 pub mod reading {}
+
+#[doc = include_str!("handlers.md")]
+pub mod handlers {}
 
 #[doc = include_str!("protocol.md")]
 pub mod protocol {}

@@ -13,6 +13,7 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
         ("an id that is taken does not touch the timeout that has the key", taken_ids),
         ("a key keeps, moves or replaces its pending timeout", keys),
         ("an update keeps the phase of a pending timeout", updates),
+        ("a debounced timeout is due at its cap at the latest", debounces),
         ("a running timeout keeps its key", running_keys),
         ("a cancel and a reset address a timeout by id or key", targets),
         ("a dead letter can be listed, requeued and purged", dead_letters),
@@ -222,6 +223,30 @@ fn dead_letters<S: Store>(bench: &mut Bench<S>) {
     assert_eq!(ok(bench.store.counts(), bench.name), Counts { pending: 0, dead: 1 });
     assert!(bench.changes(Operation::Purge(id)));
     assert!(!bench.changes(Operation::Purge(id)));
+}
+
+fn debounces<S: Store>(bench: &mut Bench<S>) {
+    let start = bench.future();
+    let call = |n: i64, cap: Option<i64>| Insert {
+        cap: cap.map(|cap| start + cap),
+        payload: vec![n as u8],
+        ..keyed(start + n, IfPending::Debounce)
+    };
+    let first = call(10, Some(30));
+    assert_eq!(bench.insert_as(first.clone()), Outcome::Created { replaced: None });
+    for (n, cap, due) in [(20, Some(40), 20), (15, Some(40), 15), (50, Some(60), 30), (70, None, 30)] {
+        assert_eq!(bench.insert_as(call(n, cap)), Outcome::Moved(first.id, start + due), "{}: {n}", bench.name);
+    }
+    let past = bench.past();
+    assert!(bench.changes(Operation::Reset { target: Target::Id(first.id), due: past }));
+    assert_eq!(bench.attempt(first.id).payload, [70], "the newest payload");
+    assert_eq!(bench.insert_as(call(80, Some(90))), Outcome::Kept(first.id), "it runs");
+    assert!(bench.changes(Operation::Retry { id: first.id, attempt: 1, due: start, forgive: false }));
+    assert_eq!(bench.insert_as(call(80, Some(90))), Outcome::Moved(first.id, start + 80), "a retry has no cap");
+    let other = Insert { key: Some("other".to_owned()), ..call(10, None) };
+    bench.insert_as(other.clone());
+    let again = Insert { id: TimeoutId::new(), due: start + 99, ..other.clone() };
+    assert_eq!(bench.insert_as(again), Outcome::Moved(other.id, start + 99), "without a cap");
 }
 
 fn contents<S: Store>(bench: &mut Bench<S>) {

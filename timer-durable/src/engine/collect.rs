@@ -245,14 +245,16 @@ impl Collection {
 
 pub(crate) fn insert(new: NewTimeout, now: Micros, instance: u32) -> Insert {
     let id = new.id.unwrap_or_else(|| TimeoutId::made_by(instance));
+    let (due, cap) = (new.when.from(now), new.max_delay.map(|delay| now.saturating_add(delay)));
     Insert {
+        cap,
         key: new.key,
         if_pending: new.if_pending,
         format: new.format,
         payload: new.payload,
         period: new.period,
         max_lateness: new.max_lateness,
-        ..Insert::new(id, new.when.from(now), new.topic)
+        ..Insert::new(id, cap.map_or(due, |cap| due.min(cap)), new.topic)
     }
 }
 

@@ -56,6 +56,12 @@ impl Inner {
                     let due = insert.updated_due(row.insert.due, self.present());
                     return self.update(holder, insert, due);
                 }
+                IfPending::Debounce => {
+                    let (cap, due) = insert.debounced(row.planned, row.attempt);
+                    let outcome = self.update(holder, insert, due);
+                    self.move_to(holder, due, cap);
+                    return outcome;
+                }
                 IfPending::Replace => {
                     self.end(holder);
                     replaced = Some(holder);
@@ -74,7 +80,7 @@ impl Inner {
             insert: insert.clone(),
             attempt: 0,
             forgiven: 0,
-            planned: None,
+            planned: insert.cap,
             begun: None,
             started: 0,
             is_shelved: false,

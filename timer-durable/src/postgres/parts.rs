@@ -52,6 +52,10 @@ impl<'a> Tables<'a> {
     ) -> Self {
         let mut rows: [Vec<(TimeoutId, usize)>; PARTS.len()] = Default::default();
         for n in open {
+            if matches!(&batch[*n], Operation::Insert(insert) if insert.cap.is_some()) {
+                // The statement knows no caps, so `put` executes it.
+                continue;
+            }
             if let Some(id) = ids[*n] {
                 let is_young = id.repeatable_until(instance).is_some_and(|until| until > now);
                 rows[part(&batch[*n], is_young) as usize].push((id, *n));

@@ -5,7 +5,7 @@ use super::parts::{insert_columns, uuid};
 use super::query_error::QueryError;
 use super::write::{Draft, REPETITIONS, Writer};
 use crate::TimeoutId;
-use crate::store::StoreError;
+use crate::store::{Micros, StoreError};
 use crate::transaction::{Insert, Operation, Outcome};
 use std::time::{Duration, Instant};
 use tokio_postgres::Row;
@@ -113,7 +113,8 @@ impl Writer<'_> {
         let policies: Vec<&str> = inserts.iter().map(|insert| insert.if_pending.sql_name()).collect();
         let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&self.instance, &is_foreign, &ids];
         parameters.extend(columns.iter().map(|column| &**column));
-        parameters.extend::<[&(dyn ToSql + Sync); 2]>([&policies, &shards]);
+        let caps: Vec<Option<Micros>> = inserts.iter().map(|insert| insert.cap).collect();
+        parameters.extend::<[&(dyn ToSql + Sync); 3]>([&policies, &shards, &caps]);
         self.link.put(&parameters)
     }
 }

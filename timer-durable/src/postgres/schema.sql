@@ -115,11 +115,12 @@ end
 $$;
 
 -- Inserts a timeout with regard to the one that has its key. The answers are created, exists, kept,
--- moved and too_old.
+-- moved and too_old. `p_cap` is the latest due time of one that is debounced. Its row keeps it as the
+-- planned time until the first attempt.
 create function timer.put(
     p_id uuid, p_due bigint, p_topic text, p_key text, p_if_pending text, p_format smallint, p_payload bytea,
     p_period bigint, p_max_lateness bigint, p_until bigint, p_shard smallint, p_is_foreign boolean,
-    p_instance bigint, out answer text, out other uuid, out due bigint
+    p_instance bigint, p_cap bigint, out answer text, out other uuid, out due bigint
 ) language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     v_holder record;
@@ -135,7 +136,7 @@ begin
             answer := 'too_old';
             return;
         end if;
-        select t.id, t.due, t.begun into v_holder from timer.timeout t
+        select t.id, t.due, t.begun, case when t.attempt = 0 then t.planned end as cap into v_holder from timer.timeout t
         where t.topic = p_topic and t.key = p_key and t.ended is null for update;
         if found then
             other := v_holder.id;
@@ -145,15 +146,19 @@ begin
                 when p_if_pending = 'later' then greatest(v_holder.due, p_due)
                 when p_if_pending = 'update'
                     then least(v_holder.due, coalesce(timer.now() + p_period::numeric, p_due))
+                when p_if_pending = 'debounce' then least(p_due, coalesce(v_holder.cap, p_cap))
                 else v_holder.due
             end;
             if p_if_pending = 'replace' and v_holder.begun is null then
                 perform timer.end_timeout(v_holder.id, p_instance);
                 v_replaced := v_holder.id;
-            elsif p_if_pending = 'update' and v_holder.begun is null then
+            elsif p_if_pending in ('update', 'debounce') and v_holder.begun is null then
                 update timer.timeout t
                 set format = p_format, payload = p_payload, period = p_period, max_lateness = p_max_lateness,
-                    planned = case when put.due = t.due then t.planned end,
+                    planned = case
+                        when p_if_pending = 'debounce' then coalesce(v_holder.cap, p_cap)
+                        when put.due = t.due then t.planned
+                    end,
                     due = put.due, shard = p_shard, foreign_xid = v_xid, shelved = false
                 where t.id = v_holder.id;
                 answer := 'moved';
@@ -170,9 +175,9 @@ begin
             end if;
         end if;
         insert into timer.timeout(
-            id, due, topic, key, format, payload, period, max_lateness, shard, foreign_xid
+            id, due, topic, key, format, payload, period, max_lateness, shard, foreign_xid, planned
         ) values (
-            p_id, p_due, p_topic, p_key, p_format, p_payload, p_period, p_max_lateness, p_shard, v_xid
+            p_id, p_due, p_topic, p_key, p_format, p_payload, p_period, p_max_lateness, p_shard, v_xid, p_cap
         ) on conflict do nothing;
         if found then
             answer := 'created';
@@ -317,8 +322,8 @@ declare
         || substr(replace(gen_random_uuid()::text, '-', ''), 1, 12))::uuid);
     v_put record;
 begin
-    if p_if_pending is null or p_if_pending not in ('keep', 'replace', 'earlier', 'later', 'update', 'refuse') then
-        raise exception 'if_pending: % was given; allowed is keep, replace, earlier, later, update, refuse', p_if_pending
+    if p_if_pending is null or p_if_pending not in ('keep', 'replace', 'earlier', 'later', 'update', 'debounce', 'refuse') then
+        raise exception 'if_pending: % was given; allowed is keep, replace, earlier, later, update, debounce, refuse', p_if_pending
             using errcode = 'invalid_parameter_value';
     end if;
     if octet_length(p_topic) > 255 or octet_length(p_key) > 255 then
@@ -334,7 +339,7 @@ begin
     end if;
     select * into v_put from timer.put(
         v_id, p_due, p_topic, p_key, p_if_pending, p_format::smallint, p_payload, p_period, p_max_lateness,
-        timer.repeatable_until(v_id, -1), floor(random() * 64)::smallint, true, -1
+        timer.repeatable_until(v_id, -1), floor(random() * 64)::smallint, true, -1, null
     );
     if p_if_pending = 'refuse' and v_put.answer = 'kept' then
         raise exception 'the key has a pending timeout, %', v_put.other using errcode = 'unique_violation';
@@ -349,7 +354,7 @@ end
 $$;
 
 -- Schedules a timeout in the caller's transaction, and returns the id of the timeout that is pending
--- then. `if_pending` is keep, replace, earlier, later, update or refuse. `format` tells the handler how to read
+-- then. `if_pending` is keep, replace, earlier, later, update, debounce or refuse. `format` tells the handler how to read
 -- the payload: 1 is bytes, 2 is text, 3 is JSON. It is due after `delay` or at the time `at`.
 create function timer.schedule(
     topic text, payload bytea, delay interval default null, key text default null, if_pending text default 'keep',

@@ -119,15 +119,15 @@ pub(super) fn put() -> Sql {
     let text = "
 with fence as materialized (select from timer.node where id = $1 and alive for share)
 select i.n, p.answer, p.other, p.due
-from fence, unnest($3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) with ordinality
-    as i(id, due, topic, format, payload, period, max_lateness, key, until, if_pending, shard, n),
+from fence, unnest($3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) with ordinality
+    as i(id, due, topic, format, payload, period, max_lateness, key, until, if_pending, shard, cap, n),
     lateral timer.put(i.id, i.due, i.topic, i.key, i.if_pending, i.format, i.payload, i.period, i.max_lateness,
-                      i.until, i.shard, $2, $1) p
+                      i.until, i.shard, $2, $1, i.cap) p
 union all select 0, null, null, null from fence
 order by 1";
     let mut types = vec![Type::INT8, Type::BOOL];
     types.extend_from_slice(&INSERT_TYPES[1..10]);
-    types.extend([Type::TEXT_ARRAY, Type::INT2_ARRAY]);
+    types.extend([Type::TEXT_ARRAY, Type::INT2_ARRAY, Type::INT8_ARRAY]);
     Sql { text: text.to_owned(), types }
 }
 

@@ -14,6 +14,7 @@ mod foreign;
 mod log;
 mod open;
 mod owner;
+mod put;
 mod read;
 mod reader;
 mod rows;

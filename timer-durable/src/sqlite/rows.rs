@@ -1,14 +1,14 @@
 //! The statements of a batch.
 
+use super::put::{Create, follow, insert};
 use super::shelf;
 use super::slots::{self, SHELF};
 use super::tombstones::Tombstones;
 use super::unreadable::{self, Place};
 use crate::TimeoutId;
 use crate::store::Micros;
-use crate::transaction::{Attempt, IfPending, Insert, NextRun, Operation, Outcome, Target};
+use crate::transaction::{Attempt, NextRun, Operation, Outcome, Target};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, params};
-use std::cell::OnceCell;
 use std::sync::Arc;
 
 pub(super) fn blob(id: TimeoutId) -> [u8; 16] {
@@ -37,7 +37,7 @@ pub(super) fn execute(db: &Connection, batch: &[Operation], instance: Instance<'
     let Instance { epoch, now, .. } = instance;
     let far = slots::far(now);
     let tombstones = Tombstones { db, instance: epoch as u32, now };
-    let mut create = Create { insert: db.prepare_cached(CREATE)?, has_dead: OnceCell::new(), far };
+    let mut create = Create::new(db, far)?;
     let mut end = db.prepare_cached("delete from timeout where id = ?1 and attempt = ?2 and begun is not null")?;
     let mut begin = Begin { find: db.prepare_cached(FIND)?, update: db.prepare_cached(BEGIN)?, instance };
     let execute = |operation: &Operation| match operation {
@@ -105,110 +105,6 @@ fn changed(id: TimeoutId, rows: usize) -> Outcome {
     if rows == 0 { Outcome::NotFound } else { Outcome::Changed(id) }
 }
 
-fn insert(tombstones: Tombstones<'_>, create: &mut Create<'_>, new: &Insert) -> Result<Outcome> {
-    let db = tombstones.db;
-    if let Some(refusal) = tombstones.refusal(new.id)? {
-        return Ok(refusal);
-    }
-    if create.execute(db, new)? {
-        return Ok(Outcome::Created { replaced: None });
-    }
-    let Some(key) = &new.key else { return Ok(Outcome::Exists) };
-    if is_taken(db, new.id)? {
-        return Ok(Outcome::Exists);
-    }
-    let mut holder = db.prepare_cached("select id, due, begun from timeout where topic = ?1 and key = ?2")?;
-    let holder = holder.query_row(params![new.topic, key], |row| {
-        Ok((id(row.get(0)?), row.get::<_, Micros>(1)?, row.get::<_, Option<i64>>(2)?.is_some()))
-    });
-    let Some((holder, due, runs)) = holder.optional()? else { return Ok(Outcome::Exists) };
-    let new_due = match new.if_pending {
-        _ if runs => due,
-        IfPending::Keep | IfPending::Refuse => due,
-        IfPending::Earlier => due.min(new.due),
-        IfPending::Later => due.max(new.due),
-        IfPending::Update => {
-            let mut update = db.prepare_cached(
-                "update timeout set format = ?2, payload = ?3, period = ?4, max_lateness = ?5 where id = ?1",
-            )?;
-            update.execute(params![blob(holder), new.format, new.payload, new.period, new.max_lateness])?;
-            let new_due = new.updated_due(due, tombstones.now);
-            if new_due < due {
-                change_due(db, holder, new_due, create.far)?;
-            }
-            return Ok(Outcome::Moved(holder, new_due));
-        }
-        IfPending::Replace => {
-            db.prepare_cached("delete from timeout where id = ?1")?.execute([blob(holder)])?;
-            tombstones.leave(holder)?;
-            let created = create.execute(db, new)?;
-            return Ok(if created { Outcome::Created { replaced: Some(holder) } } else { Outcome::Exists });
-        }
-    };
-    if new_due == due {
-        return Ok(Outcome::Kept(holder));
-    }
-    change_due(db, holder, new_due, create.far)?;
-    Ok(Outcome::Moved(holder, new_due))
-}
-
-/// Inserts the timeout that follows an attempt, unless its id was used before. The attempt may have
-/// taken longer than a caller may use an id.
-fn follow(tombstones: Tombstones<'_>, create: &mut Create<'_>, then: &Insert) -> Result<()> {
-    if tombstones.refusal(then.id)? != Some(Outcome::Exists) {
-        create.execute(tombstones.db, then)?;
-    }
-    Ok(())
-}
-
-/// Returns `true` if a timeout or a dead letter has the id.
-pub(super) fn is_taken(db: &Connection, id: TimeoutId) -> Result<bool> {
-    let mut taken = db.prepare_cached(
-        "select exists (select 1 from timeout where id = ?1) or exists (select 1 from dead where id = ?1)",
-    )?;
-    taken.query_row([blob(id)], |row| row.get(0))
-}
-
-const CREATE: &str = "insert into timeout(id, due, topic, key, format, payload, period, max_lateness, slot)
-     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) on conflict do nothing";
-
-/// The statement that creates a row.
-struct Create<'c> {
-    insert: CachedStatement<'c>,
-    /// Whether there are dead letters, whose ids are taken as well.
-    has_dead: OnceCell<bool>,
-    far: Micros,
-}
-
-impl Create<'_> {
-    /// Inserts a row. Returns `false` if the id or the key is taken.
-    fn execute(&mut self, db: &Connection, new: &Insert) -> Result<bool> {
-        let has_dead = match self.has_dead.get() {
-            Some(has_dead) => *has_dead,
-            None => {
-                let mut query = db.prepare_cached("select exists (select 1 from dead)")?;
-                let has_dead = query.query_row([], |row| row.get(0))?;
-                *self.has_dead.get_or_init(|| has_dead)
-            }
-        };
-        if has_dead && db.prepare_cached("select 1 from dead where id = ?1")?.exists([blob(new.id)])? {
-            return Ok(false);
-        }
-        let created = self.insert.execute(params![
-            blob(new.id),
-            new.due,
-            new.topic,
-            new.key,
-            new.format,
-            new.payload,
-            new.period,
-            new.max_lateness,
-            slots::slot(new.due, self.far)
-        ])?;
-        Ok(created == 1)
-    }
-}
-
 fn reset(db: &Connection, target: &Target, due: Micros, far: Micros) -> Result<Outcome> {
     let found = find(db, target)?;
     if let Outcome::Changed(id) = found {
@@ -218,7 +114,7 @@ fn reset(db: &Connection, target: &Target, due: Micros, far: Micros) -> Result<O
 }
 
 /// Changes the due time of a timeout, and plans its run anew.
-fn change_due(db: &Connection, id: TimeoutId, due: Micros, far: Micros) -> Result<()> {
+pub(super) fn change_due(db: &Connection, id: TimeoutId, due: Micros, far: Micros) -> Result<()> {
     let mut update = db.prepare_cached("update timeout set due = ?2, slot = ?3, planned = null where id = ?1")?;
     update.execute(params![blob(id), due, slots::slot(due, far)]).map(drop)
 }

@@ -8,7 +8,8 @@
 //! Ids begin with the time at which they were made, and the table is in their order, so its first
 //! tombstones are the oldest ones.
 
-use super::rows;
+use super::put;
+use super::rows::blob;
 use crate::TimeoutId;
 use crate::store::Micros;
 use crate::transaction::Outcome;
@@ -31,25 +32,25 @@ impl Tombstones<'_> {
         if id.repeatable_until(self.instance).is_none_or(|until| until <= self.now) {
             return Ok(());
         }
-        self.db.prepare_cached("insert or ignore into timer_tombstone(id) values (?1)")?.execute([rows::blob(id)])?;
+        self.db.prepare_cached("insert or ignore into timer_tombstone(id) values (?1)")?.execute([blob(id)])?;
         let mut remove = self.db.prepare_cached(
             "delete from timer_tombstone
              where id in (select id from timer_tombstone where id < ?1 order by id limit ?2)",
         )?;
         let oldest = TimeoutId::oldest_repeatable(self.now);
-        remove.execute(rusqlite::params![rows::blob(oldest), MAX_REMOVED]).map(drop)
+        remove.execute(rusqlite::params![blob(oldest), MAX_REMOVED]).map(drop)
     }
 
     /// Returns the refusal of an insert if its id was used before, or if the id is too old to tell.
     pub(super) fn refusal(&self, id: TimeoutId) -> Result<Option<Outcome>> {
         let Some(until) = id.repeatable_until(self.instance) else { return Ok(None) };
-        if rows::is_taken(self.db, id)? || self.has(id)? {
+        if put::is_taken(self.db, id)? || self.has(id)? {
             return Ok(Some(Outcome::Exists));
         }
         Ok((until <= self.now).then_some(Outcome::TooOld))
     }
 
     fn has(&self, id: TimeoutId) -> Result<bool> {
-        self.db.prepare_cached("select 1 from timer_tombstone where id = ?1")?.exists([rows::blob(id)])
+        self.db.prepare_cached("select 1 from timer_tombstone where id = ?1")?.exists([blob(id)])
     }
 }

@@ -120,6 +120,11 @@ impl<S: Store> Keeper<S> {
                 let moves = match new.if_pending {
                     IfPending::Earlier => due < before,
                     IfPending::Later => due > before,
+                    IfPending::Debounce => {
+                        let delay = then.max_delay.or(new.max_delay);
+                        **then = NewTimeout { id: Some(holder), max_delay: delay, ..*new };
+                        return reply.send(Ok(Answer::Scheduled(ScheduleAnswer::Moved(holder))));
+                    }
                     IfPending::Update => {
                         let updated = insert((*new).clone(), now, 0).updated_due(before, now);
                         **then = NewTimeout { id: Some(holder), when: When::At(updated), ..*new };
