@@ -92,7 +92,7 @@ pub(super) fn table(results: &Results) -> String {
         let Some(ours) = ours else { continue };
         let (other, ratio) = best.map_or_else(Default::default, |(other, peer)| {
             let ratio = if is_rate { ours / other } else { other / ours };
-            let ratio = if ratio.is_finite() && ours.abs() > 0.05 { format!("{ratio:.2}") } else { String::new() };
+            let ratio = if ours.min(other) > 0.05 { format!("{ratio:.2}") } else { String::new() };
             (format!("{} ({peer})", figure(other)), ratio)
         });
         rows.push([line.title.to_owned(), figure(ours), other, ratio]);
