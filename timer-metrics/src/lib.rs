@@ -136,7 +136,7 @@ pub use durable::DurableMetrics;
 #[cfg(feature = "metrics")]
 pub use facade::Publisher;
 #[cfg(feature = "http")]
-pub use http::{ListenAddr, MetricsServer, ParseListenAddrError, ServeOptions};
+pub use http::{ListenAddr, MetricsServer, MetricsSite, ParseListenAddrError, Reply, ServeOptions};
 pub use snapshot::TimerSnapshot;
 pub use timer_metrics::TimerMetrics;
 pub use watch::Watch;

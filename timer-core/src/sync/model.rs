@@ -223,7 +223,7 @@ pub(crate) fn pause(_: std::time::Duration) {}
 
 pub(crate) fn never_slow_down() {}
 
-pub(crate) fn cpu_use() -> Option<(u64, i64)> {
+pub(crate) fn cpu_use() -> Option<(u64, usize)> {
     None
 }
 

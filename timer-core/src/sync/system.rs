@@ -124,14 +124,14 @@ pub(crate) fn block_signals() {
 
 /// Returns the nanoseconds of CPU time that the calling thread has used, to the microsecond, and
 /// how often it has blocked. Returns `None` if the system does not tell them.
-pub(crate) fn cpu_use() -> Option<(u64, i64)> {
+pub(crate) fn cpu_use() -> Option<(u64, usize)> {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
         use nix::sys::resource::{UsageWho, getrusage};
         use nix::sys::time::TimeValLike;
         let usage = getrusage(UsageWho::RUSAGE_THREAD).ok()?;
         let used = u64::try_from((usage.user_time() + usage.system_time()).num_microseconds()).ok()?;
-        Some((used * 1_000, usage.voluntary_context_switches().into()))
+        Some((used * 1_000, usize::try_from(usage.voluntary_context_switches()).ok()?))
     }
     #[cfg(not(all(target_os = "linux", not(miri))))]
     None

@@ -230,10 +230,16 @@ impl Batch {
     #[inline]
     fn attribute(&mut self, tasks: usize, began: Nanos, now: Nanos, context: &TimerContext) -> Blame {
         let (took, quick) = (now.saturating_sub(began), tasks as u64 * QUICK_TASK);
-        if took <= quick {
-            self.timeline.extend(now, LateCause::Turn, None);
-            return Blame::default();
+        if took > quick {
+            return self.attribute_slow(took, quick, now, context);
         }
+        self.timeline.extend(now, LateCause::Turn, None);
+        Blame::default()
+    }
+
+    /// Extends the timeline to `now` by a batch that took long.
+    #[cold]
+    fn attribute_slow(&mut self, took: Nanos, quick: Nanos, now: Nanos, context: &TimerContext) -> Blame {
         let mut blame = Blame::default();
         if took >= MIN_LATENESS && !context.present.is_virtual() {
             blame.lost = self.timeline.note_cpu_use(now).min(took);

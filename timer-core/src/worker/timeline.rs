@@ -29,7 +29,7 @@ pub(super) struct Timeline {
     /// The part of the time in which the worker has waited for locks that is on the timeline.
     lock_waits: u64,
     /// The thread's use of its CPU at some reading of the clock.
-    cpu_use: Option<(Nanos, (u64, i64))>,
+    cpu_use: Option<(Nanos, (u64, usize))>,
 }
 
 impl Default for Timeline {

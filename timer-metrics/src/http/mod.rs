@@ -29,6 +29,7 @@ mod stage;
 
 pub use address::{ListenAddr, ParseListenAddrError};
 pub use options::ServeOptions;
+pub use reply::Reply;
 
 use crate::timer_metrics::TimerMetrics;
 use limits::Limits;
@@ -48,8 +49,9 @@ use std::sync::Arc;
 /// | `/metrics` | OpenMetrics text 1.0.0 or Prometheus text 0.0.4, by the request's `Accept` |
 /// | `/` | a live page with counts, rates and lags, in one document without parts from elsewhere |
 /// | `/stats.json` | the figures of the page |
+/// | `/healthz` | `ok`, and the ages of the leases of durable timers; status 503 if one is above 60 s |
 ///
-/// Only a server that [`TimerMetrics`] started has the last two, because a registry does not show
+/// Only a server that [`TimerMetrics`] started has the last three, because a registry does not show
 /// which of its metrics belong to timers. The page asks for new figures every second while it is
 /// visible. Rates are changes since earlier requests, so nothing is measured while no page is open.
 /// The counts of the first 500 timers are kept for a minute, about 1 KB each, and other timers have
@@ -152,7 +154,76 @@ impl fmt::Debug for MetricsServer {
     }
 }
 
+/// The documents of a [`MetricsServer`] without a socket, for an HTTP server that exists already
+/// and has its own login. Clones share the history behind the rates of the live page.
+///
+/// Mount the site at a path that ends in `/`, because the live page asks for `stats.json` relative
+/// to its own path. The server is responsible for the names under which it answers, so
+/// [`ServeOptions::host`] has no effect.
+///
+/// # Examples
+///
+/// In axum, with `nest_service("/timers", ..)` or a fallback below it:
+///
+/// ```
+/// use timer_metrics::{MetricsSite, ServeOptions, TimerMetrics};
+///
+/// let timer = timer_core::Timer::new();
+/// let site = TimerMetrics::from_iter([&timer]).site(ServeOptions::new())?;
+/// let handle = move |method: &str, path: &str, accept: &str| {
+///     let reply = site.respond(method, path, accept);
+///     let headers: Vec<(&str, &str)> = reply.headers().collect();
+///     (reply.status(), headers, reply.into_body())
+/// };
+/// let (status, _, body) = handle("GET", "/metrics", "");
+/// assert!(status == 200 && body.contains("timer_pending_timeouts{timer=\"timer\"} 0\n"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct MetricsSite {
+    site: Arc<Site>,
+}
+
+impl MetricsSite {
+    /// Returns the reply to a request. `path` is relative to the site, begins with `/` and has no
+    /// query. `accept` is the value of the header `Accept`, or empty. The paths and the statuses
+    /// are those of [`MetricsServer`].
+    ///
+    /// The call takes as long as the collectors, some microseconds per timer, and never blocks a
+    /// worker. A panic of a collector is contained.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_metrics::{ServeOptions, TimerMetrics};
+    /// let site = TimerMetrics::new().site(ServeOptions::new())?;
+    /// assert_eq!(site.respond("GET", "/healthz", "").into_body(), "ok\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn respond(&self, method: &str, path: &str, accept: &str) -> Reply {
+        self.site.age();
+        self.site.respond(method, path, accept)
+    }
+}
+
 impl TimerMetrics {
+    /// Returns the documents of a server for the timers of this set, without a socket.
+    ///
+    /// # Errors
+    ///
+    /// Returns `InvalidInput` if the prefix or the name of a label is not allowed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_metrics::{ServeOptions, TimerMetrics};
+    /// let site = TimerMetrics::new().site(ServeOptions::new().prefix("shop"))?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn site(&self, options: ServeOptions) -> io::Result<MetricsSite> {
+        Ok(MetricsSite { site: Arc::new(options.into_site(self)?) })
+    }
+
     /// Serves the timers of this set: metrics under `/metrics` and a live page under `/`. See
     /// [`MetricsServer`].
     ///

@@ -1,14 +1,15 @@
 //! The reply to a request.
 
 use std::borrow::Cow;
+use std::iter;
 
 pub(super) const HTML: &str = "text/html; charset=utf-8";
 pub(super) const JSON: &str = "application/json";
-const TEXT: &str = "text/plain; charset=utf-8";
+pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 
-/// A reply to a request.
-#[derive(Debug)]
-pub(super) struct Reply {
+/// A reply of a [`MetricsSite`](crate::MetricsSite), for any HTTP server.
+#[derive(Debug, Clone)]
+pub struct Reply {
     status: u16,
     content_type: &'static str,
     /// Further header lines, each with its line end.
@@ -19,6 +20,50 @@ pub(super) struct Reply {
 }
 
 impl Reply {
+    /// Returns the status, such as 200.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_metrics::{ServeOptions, TimerMetrics};
+    /// let site = TimerMetrics::new().site(ServeOptions::new())?;
+    /// assert_eq!(site.respond("POST", "/metrics", "").status(), 405);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Returns the names and values of the headers, which begin with `Content-Type`. They contain
+    /// neither a length nor anything about the connection.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_metrics::{ServeOptions, TimerMetrics};
+    /// let reply = TimerMetrics::new().site(ServeOptions::new())?.respond("GET", "/healthz", "");
+    /// assert_eq!(reply.headers().next(), Some(("Content-Type", "text/plain; charset=utf-8")));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn headers(&self) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
+        let others = self.headers.split("\r\n").filter_map(|line| line.split_once(": "));
+        iter::once(("Content-Type", self.content_type)).chain(others)
+    }
+
+    /// Returns the body, which is empty in a reply to `HEAD`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_metrics::{ServeOptions, TimerMetrics};
+    /// let site = TimerMetrics::new().site(ServeOptions::new())?;
+    /// assert!(site.respond("GET", "/", "").into_body().starts_with("<!doctype html>"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn into_body(self) -> Cow<'static, str> {
+        if self.head_only { Cow::Borrowed("") } else { self.body }
+    }
+
     pub(super) fn ok(content_type: &'static str, headers: &'static str, body: impl Into<Cow<'static, str>>) -> Self {
         Self { status: 200, content_type, headers, body: body.into(), head_only: false }
     }
@@ -32,6 +77,10 @@ impl Reply {
         let headers = if status == 405 { "Allow: GET, HEAD\r\n" } else { "" };
         let body = format!("{status} {}{hint}\n", reason(status)).into();
         Self { status, content_type: TEXT, headers, body, head_only: false }
+    }
+
+    pub(super) fn with_status(self, status: u16) -> Self {
+        Self { status, ..self }
     }
 
     pub(super) fn head_only(self, head_only: bool) -> Self {
@@ -62,6 +111,7 @@ fn reason(status: u16) -> &'static str {
         404 => "Not Found",
         405 => "Method Not Allowed",
         408 => "Request Timeout",
+        503 => "Service Unavailable",
         431 => "Request Header Fields Too Large",
         505 => "HTTP Version Not Supported",
         _ => "Internal Server Error",

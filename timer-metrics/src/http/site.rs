@@ -4,7 +4,7 @@ use super::accept::Format;
 use super::hosts;
 use super::live::{Live, PAGE};
 use super::plain_text;
-use super::reply::{HTML, JSON, Reply};
+use super::reply::{HTML, JSON, Reply, TEXT};
 use super::request::Request;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -29,6 +29,25 @@ pub(super) struct Site {
 }
 
 impl Site {
+    /// Returns the reply to a request for `path`, without a query. `accept` has all values of the
+    /// header, joined by commas. Calls user code, namely the collectors of the registry.
+    pub(super) fn respond(&self, method: &str, path: &str, accept: &str) -> Reply {
+        let head_only = method == "HEAD";
+        let is_readable = method == "GET" || head_only;
+        // `OPTIONS *` asks about the server as a whole.
+        let asks_about_all = method == "OPTIONS" && path == "*";
+        let reply = match (path, &self.live) {
+            ("/metrics", _) if is_readable => self.metrics(Format::wanted(accept)),
+            ("/", Some(_)) if is_readable => Reply::ok(HTML, PAGE_HEADERS, PAGE),
+            ("/stats.json", Some(live)) if is_readable => stats(live),
+            ("/healthz", Some(live)) if is_readable => health(live),
+            ("/metrics", _) | ("/" | "/stats.json" | "/healthz", Some(_)) => Reply::error(405),
+            _ if asks_about_all => Reply::error(405),
+            _ => Reply::error(404),
+        };
+        reply.head_only(head_only)
+    }
+
     /// Drops the parts of the live page's history that are too old to be used.
     pub(super) fn age(&self) {
         if let Some(live) = &self.live {
@@ -36,23 +55,14 @@ impl Site {
         }
     }
 
-    /// Returns the reply to `request`. Calls user code, namely the collectors of the registry.
+    /// Returns the reply to `request`, or an error if it names a host that is not allowed.
     pub(super) fn reply(&self, request: &Request) -> Reply {
-        let head_only = request.method == "HEAD";
-        let is_readable = request.method == "GET" || head_only;
-        // `OPTIONS *` asks about the server as a whole.
-        let asks_about_all = request.method == "OPTIONS" && request.path == "*";
         let is_known = |host: &String| self.names.as_ref().is_none_or(|names| hosts::is_allowed(host, names));
-        let reply = match (request.path.as_str(), &self.live) {
-            _ if !request.hosts.iter().all(is_known) => Reply::error(403),
-            ("/metrics", _) if is_readable => self.metrics(Format::wanted(&request.accept)),
-            ("/", Some(_)) if is_readable => Reply::ok(HTML, PAGE_HEADERS, PAGE),
-            ("/stats.json", Some(live)) if is_readable => stats(live),
-            ("/metrics", _) | ("/" | "/stats.json", Some(_)) => Reply::error(405),
-            _ if asks_about_all => Reply::error(405),
-            _ => Reply::error(404),
-        };
-        reply.head_only(head_only)
+        if request.hosts.iter().all(is_known) {
+            self.respond(&request.method, &request.path, &request.accept)
+        } else {
+            Reply::error(403).head_only(request.method == "HEAD")
+        }
     }
 
     /// Returns the reply to a scrape. If a collector fails, the reply has status 500 and no
@@ -76,6 +86,17 @@ impl Site {
 /// handle of a timer, and with it tasks that panic.
 fn stats(live: &Live) -> Reply {
     contained(|| live.stats()).map_or_else(|| Reply::error(500), |text| Reply::ok(JSON, STATS_HEADERS, text))
+}
+
+/// Returns the reply to a probe. The status is 503 if the lease of a durable timer is too old.
+fn health(live: &Live) -> Reply {
+    contained(|| live.health()).map_or_else(
+        || Reply::error(500),
+        |(is_healthy, text)| {
+            let reply = Reply::ok(TEXT, STATS_HEADERS, text);
+            if is_healthy { reply } else { reply.with_status(503) }
+        },
+    )
 }
 
 /// Calls user code. Returns `None` if it panics.

@@ -18,7 +18,9 @@ auto_traits! {
 auto_traits! {
     timer_metrics::ListenAddr: 1 1 1 1,
     timer_metrics::MetricsServer: 1 1 1 0,
+    timer_metrics::MetricsSite: 1 1 1 0,
     timer_metrics::ParseListenAddrError: 1 1 1 1,
+    timer_metrics::Reply: 1 1 1 1,
     timer_metrics::ServeOptions: 1 1 1 1,
 }
 

@@ -35,7 +35,7 @@ fn the_page_loads_nothing_from_elsewhere() {
 #[test]
 fn page_and_figures_answer_get_and_head_only() {
     let server = TimerMetrics::new().serve(0).unwrap();
-    for target in ["/", "/?a=b", "/stats.json", "http://localhost/"] {
+    for target in ["/", "/?a=b", "/stats.json", "/healthz", "http://localhost/"] {
         assert_eq!(ask(server.local_addr(), "GET", target, "").status, 200, "{target}");
         let head = ask(server.local_addr(), "HEAD", target, "");
         assert_eq!((head.status, head.body.as_str()), (200, ""), "{target}");
@@ -45,6 +45,26 @@ fn page_and_figures_answer_get_and_head_only() {
     for target in ["/index.html", "/stats", "/stats.json/", "//"] {
         assert_eq!(ask(server.local_addr(), "GET", target, "").status, 404, "{target}");
     }
+}
+
+#[test]
+fn a_site_answers_as_its_server_does() {
+    let (timer, _driver) = known(Timer::builder());
+    let metrics = TimerMetrics::from_iter([&timer]);
+    let (site, server) = (metrics.site(ServeOptions::new()).unwrap(), metrics.serve(0).unwrap());
+    for (method, path) in
+        [("GET", "/"), ("HEAD", "/"), ("POST", "/"), ("GET", "/metrics"), ("GET", "/healthz"), ("GET", "/x")]
+    {
+        let (own, served) = (site.respond(method, path, ""), ask(server.local_addr(), method, path, ""));
+        assert_eq!(own.status(), served.status, "{method} {path}");
+        for (name, value) in own.headers() {
+            assert_eq!(served.header(&name.to_ascii_lowercase()), Some(value), "{method} {path}");
+        }
+        assert_eq!(own.into_body(), served.body, "{method} {path}");
+    }
+    let stats: Value = serde_json::from_str(&site.respond("GET", "/stats.json", "").into_body()).unwrap();
+    assert_eq!(stats["timers"][0]["scheduled"], 10);
+    assert!(metrics.site(ServeOptions::new().label("timer", "x")).is_err());
 }
 
 #[test]
@@ -134,7 +154,7 @@ fn names_that_the_format_forbids_are_refused() {
         let error = serve(ServeOptions::new().prefix(prefix)).unwrap_err();
         assert!(error.starts_with(&format!("the prefix `{prefix}` is not allowed: use ")), "{error}");
     }
-    for name in ["", "1a", "a:b", "__a", "timer", "le"] {
+    for name in ["", "1a", "a:b", "__a", "timer", "cause", "le"] {
         let error = serve(ServeOptions::new().label(name, "x")).unwrap_err();
         assert!(error.starts_with(&format!("the label name `{name}` is not allowed: use ")), "{error}");
     }

@@ -4,9 +4,13 @@ use super::history::{Counts, History};
 use super::json::Json;
 use super::{totals_and_rates, write_buckets};
 use crate::durable::{DurableMetrics, DurableSnapshot};
-use std::time::Instant;
+use std::fmt::Write;
+use std::time::{Duration, Instant};
 use timer_durable::store::Membership;
 use timer_durable::{BOUNDS, Stats};
+
+/// The age of a lease above which a probe fails. The alert `DurableLeaseOld` has the same.
+const MAX_LEASE_AGE: Duration = Duration::from_secs(60);
 
 /// The durable timers that the page shows, with their history.
 #[derive(Debug)]
@@ -22,6 +26,11 @@ impl Live {
 
     pub(super) fn age(&self, now: Instant) {
         drop(self.history.age(now));
+    }
+
+    /// Returns the ages of the leases, see [`leases`].
+    pub(super) fn leases(&self, now: Instant) -> (bool, String) {
+        leases(&self.metrics.snapshots(), now)
     }
 
     /// Takes a sample and writes the members for durable timers.
@@ -58,6 +67,20 @@ impl Live {
     }
 }
 
+/// Returns a line with the age of the lease for each running timer that has one, and `false` if one
+/// of them is too old.
+fn leases(timers: &[DurableSnapshot], now: Instant) -> (bool, String) {
+    let (mut is_healthy, mut lines) = (true, String::new());
+    for DurableSnapshot { label, stats, .. } in timers.iter().filter(|timer| !timer.stats.is_stopped) {
+        let Some(renewed) = stats.membership.as_ref().and_then(|member| member.renewed) else { continue };
+        let age = now.saturating_duration_since(renewed);
+        is_healthy &= age <= MAX_LEASE_AGE;
+        // Writing to a string does not fail.
+        let _ = writeln!(lines, "lease of {label:?}: {:.3} s old", age.as_secs_f64());
+    }
+    (is_healthy, lines)
+}
+
 /// Writes the place of this process among those that share the store.
 fn node(json: &mut Json, member: &Membership, now: Instant) {
     json.object(|json| {
@@ -92,5 +115,28 @@ fn counts(stats: &Stats) -> Counts {
             ("rejoins", stats.rejoins),
         ],
         histograms: [&stats.lag, &stats.commit_time].map(|histogram| histogram.counts.to_vec()).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_fails_if_a_lease_is_older_than_a_minute() {
+        let now = Instant::now() + Duration::from_secs(3600);
+        let timer = |label: &str, age: Option<u64>, is_stopped| {
+            let mut member = Membership::default();
+            member.renewed = age.map(|seconds| now - Duration::from_secs(seconds));
+            let mut stats = Stats::default();
+            (stats.membership, stats.is_stopped) = (Some(member), is_stopped);
+            DurableSnapshot { number: 0, label: label.to_owned(), store: String::new(), stats }
+        };
+        let mut timers =
+            vec![timer("orders", Some(60), false), timer("files", None, false), timer("old", Some(90), true)];
+        assert_eq!(leases(&timers, now), (true, "lease of \"orders\": 60.000 s old\n".to_owned()));
+        timers.push(timer("mail", Some(61), false));
+        let (is_healthy, lines) = leases(&timers, now);
+        assert!(!is_healthy && lines.ends_with("lease of \"mail\": 61.000 s old\n"), "{lines}");
     }
 }

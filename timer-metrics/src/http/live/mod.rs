@@ -71,6 +71,15 @@ impl Live {
         self.durable.age(now);
     }
 
+    /// Returns the document under `/healthz`, and `false` if a lease is too old.
+    pub(super) fn health(&self) -> (bool, String) {
+        #[cfg(feature = "durable")]
+        let (is_healthy, leases) = self.durable.leases(Instant::now());
+        #[cfg(not(feature = "durable"))]
+        let (is_healthy, leases) = (true, String::new());
+        (is_healthy, format!("{}\n{leases}", if is_healthy { "ok" } else { "a lease is too old" }))
+    }
+
     /// Takes a sample and returns the document under `/stats.json`.
     pub(super) fn stats(&self) -> String {
         let timers = self.metrics.snapshots();
