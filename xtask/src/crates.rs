@@ -22,6 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("timer-durable", &["timer-executor", "timer-core"]),
     ("timer-durable-model", &[]),
     ("timer-cli", &["timer-durable"]),
+    ("order-service", &["timer-durable"]),
     ("timer-adapters", &["timer-core"]),
     ("timer-bench", &LIBRARIES),
     ("examples", &LIBRARIES),

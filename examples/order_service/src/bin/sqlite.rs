@@ -1,0 +1,121 @@
+//! The service of `main.rs` without a server. The orders and their timeouts are in one SQLite file.
+//!
+//! ```sh
+//! cargo run -p order-service --bin order-service-sqlite -- shop.db 30
+//! ```
+
+use std::env;
+use std::error::Error;
+use std::time::{Duration, SystemTime};
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use timer_durable::rusqlite::OptionalExtension;
+use timer_durable::{Due, DurableTimer, Retry, Schedule, SqliteStore, Topic};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+/// Closes an order. The payload is its number.
+const CLOSE: Topic<String> = Topic::new("order.close");
+
+const TABLES: &str = "create table if not exists orders(
+    number integer primary key, item text not null, state text not null default 'open')";
+
+#[derive(Clone)]
+struct Shop {
+    timer: DurableTimer,
+    time_to_pay: Duration,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = env::args().skip(1);
+    let path = args.next().ok_or("usage: order-service-sqlite FILE [SECONDS [ADDRESS]]")?;
+    let time_to_pay = Duration::from_secs(args.next().map_or(Ok(900), |seconds| seconds.parse())?);
+    let address = args.next().unwrap_or_else(|| "127.0.0.1:8080".to_owned());
+
+    let timer = DurableTimer::builder().topic(CLOSE, close).open(SqliteStore::open(path)?)?;
+    timer.transaction(|tx| Ok(tx.connection().execute_batch(TABLES)?))?;
+
+    let routes = Router::new()
+        .route("/orders", post(place))
+        .route("/orders/{number}", get(show))
+        .route("/orders/{number}/payment", post(pay))
+        .with_state(Shop { timer, time_to_pay });
+    Runtime::new()?.block_on(async {
+        let listener = TcpListener::bind(address).await?;
+        println!("http://{}/orders", listener.local_addr()?);
+        Ok(axum::serve(listener, routes).await?)
+    })
+}
+
+/// Writes an order and its timeout, and answers with its number.
+async fn place(State(shop): State<Shop>, item: String) -> Result<String, Failure> {
+    let number = shop.timer.transaction_async(move |tx| {
+        tx.connection().execute("insert into orders(item) values (?1)", [item])?;
+        let number = tx.connection().last_insert_rowid().to_string();
+        tx.schedule(CLOSE, Schedule::after(shop.time_to_pay).key(&number), &number)?;
+        Ok(number)
+    });
+    Ok(number.await? + "\n")
+}
+
+/// Tells the state of an order, and how long it can be paid.
+async fn show(State(shop): State<Shop>, Path(number): Path<String>) -> Result<String, Failure> {
+    let key = number.clone();
+    let order = shop.timer.transaction_async(move |tx| {
+        let order = "select item, state from orders where number = ?1";
+        let read = |row: &timer_durable::rusqlite::Row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
+        Ok(tx.connection().query_row(order, [key], read).optional()?)
+    });
+    let Some((item, state)) = order.await? else {
+        return Err(Failure(StatusCode::NOT_FOUND, format!("there is no order {number}\n")));
+    };
+    let closes = shop.timer.get_async(CLOSE, &number).await?.map(|timeout| {
+        let left = timeout.deadline().duration_since(SystemTime::now()).unwrap_or_default();
+        format!(", closes in {} s", left.as_secs())
+    });
+    Ok(format!("{item}: {state}{}\n", closes.unwrap_or_default()))
+}
+
+/// Marks an order as paid and cancels its timeout.
+async fn pay(State(shop): State<Shop>, Path(number): Path<String>) -> Result<String, Failure> {
+    let key = number.clone();
+    let paid = shop.timer.transaction_async(move |tx| {
+        let update = "update orders set state = 'paid' where number = ?1 and state = 'open'";
+        let changed = tx.connection().execute(update, [&key])?;
+        tx.cancel(CLOSE, &key)?;
+        Ok(changed == 1)
+    });
+    if !paid.await? {
+        return Err(Failure(StatusCode::CONFLICT, format!("there is no open order {number}\n")));
+    }
+    Ok("paid\n".to_owned())
+}
+
+/// Closes an order that was not paid, and ends its timeout in the same transaction.
+fn close(due: &Due<String>) -> Result<(), Retry> {
+    let number = due.payload().clone();
+    due.complete_with(move |tx| {
+        let update = "update orders set state = 'closed' where number = ?1 and state = 'open'";
+        Ok(tx.connection().execute(update, [number]).map(drop)?)
+    })?;
+    println!("order {} was not paid in time", due.payload());
+    Ok(())
+}
+
+/// An answer that is no success.
+struct Failure(StatusCode, String);
+
+impl<E: Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n"))
+    }
+}
+
+impl axum::response::IntoResponse for Failure {
+    fn into_response(self) -> axum::response::Response {
+        (self.0, self.1).into_response()
+    }
+}
