@@ -45,6 +45,8 @@ mod time_limits;
 #[cfg(feature = "sqlite")]
 mod tombstones;
 #[cfg(feature = "sqlite")]
+mod transactions;
+#[cfg(feature = "sqlite")]
 mod unreadable;
 mod user_code;
 mod virtual_time;
