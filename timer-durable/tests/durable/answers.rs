@@ -19,7 +19,10 @@ type Calls = Arc<Mutex<Vec<(String, u32)>>>;
 /// Returns a handler of follow-ups, which notes its calls.
 fn noting(calls: &Calls) -> impl Fn(&Due<String>) -> Result<(), Retry> + use<> {
     let calls = calls.clone();
-    move |due| Ok(calls.lock().unwrap().push((due.payload().clone(), due.attempt())))
+    move |due| {
+        calls.lock().unwrap().push((due.payload().clone(), due.attempt()));
+        Ok(())
+    }
 }
 
 fn build(builder: DurableTimerBuilder) -> (DurableTimer, ManualDurableDriver) {
@@ -27,6 +30,7 @@ fn build(builder: DurableTimerBuilder) -> (DurableTimer, ManualDurableDriver) {
 }
 
 /// Every answer compiles in both kinds of topics, without a type.
+#[allow(clippy::unit_arg, reason = "handlers of users have this form")]
 #[test]
 fn each_answer_has_its_plain_form() {
     let next = |due: &Due<String>| Done::then(NEXT, SECOND, due.payload());
