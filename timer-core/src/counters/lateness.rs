@@ -150,9 +150,9 @@ pub struct LateRun {
     /// The name of the task, which is the name of its type unless
     /// [`TimerTask::name`](crate::TimerTask::name) returns another one.
     pub task: &'static str,
-    /// The name of the task on the worker for which it waited longest, if it waited for one. Tasks
-    /// of several types in one batch cannot be told apart. In that case, this is the one that was
-    /// slow before, or the first one.
+    /// The name of the task on the worker for which it waited longest, if tasks took at least a
+    /// tenth of the time. Tasks of several types in one batch cannot be told apart. In that case,
+    /// this is the one that was slow before, or the first one.
     pub behind: Option<&'static str>,
     /// The time by which it was late.
     pub lateness: Lateness,

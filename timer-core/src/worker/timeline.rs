@@ -102,23 +102,26 @@ impl Timeline {
         self.segments.truncate(CAPACITY / 2);
     }
 
-    /// Splits the time from `begin` to the end of the timeline. Returns the task that took most of
-    /// it as well.
+    /// Splits the time from `begin` to the end of the timeline. If tasks took a tenth of it,
+    /// returns the longest of them as well.
     #[inline]
     pub(super) fn split(&self, begin: Nanos) -> (Lateness, Option<&'static str>) {
         let (mut parts, mut until) = (Lateness::default(), self.end);
-        let (mut longest, mut behind) = (0, None);
+        let (mut tasks, mut longest, mut behind) = (0, 0, None);
         for segment in self.segments.iter().rev() {
             if until <= begin {
                 break;
             }
             let length = until - segment.begin.max(begin);
             parts.add(segment.cause, length);
-            if segment.cause == Tasks && length > longest {
-                (longest, behind) = (length, segment.task);
+            if segment.cause == Tasks {
+                tasks += length;
+                if length > longest {
+                    (longest, behind) = (length, segment.task);
+                }
             }
             until = segment.begin;
         }
-        (parts, behind)
+        (parts, behind.filter(|_| 10 * tasks >= self.end.saturating_sub(begin)))
     }
 }
