@@ -59,3 +59,30 @@ impl WorstRuns {
         runs
     }
 }
+
+#[cfg(all(test, not(timer_loom)))]
+mod tests {
+    use super::*;
+    use crate::counters::{LateCause, Lateness};
+    use std::time::Instant;
+
+    #[test]
+    fn the_worst_run_of_each_task_is_kept_for_a_minute() {
+        const NAMES: [&str; 12] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"];
+        let (worst, begin) = (WorstRuns::default(), 1_000 * WINDOW);
+        let offer = |task, nanos, now| {
+            let mut lateness = Lateness::default();
+            lateness.add(LateCause::System, nanos);
+            worst.offer(LateRun { task, behind: None, lateness, at: Instant::now() }, now);
+        };
+        let listed = |now| worst.get(now).iter().map(|run| (run.task, run.lateness.nanos())).collect::<Vec<_>>();
+        NAMES.iter().enumerate().for_each(|(nth, task)| offer(*task, nth as u64 + 1, begin));
+        offer("11", 5, begin);
+        let expected: Vec<_> = (2..12).rev().map(|nth| (NAMES[nth], nth as u64 + 1)).collect();
+        assert_eq!(listed(begin), expected);
+        offer("11", 7, begin + 5 * WINDOW);
+        assert_eq!(listed(begin + WINDOWS * WINDOW - 1)[0], ("11", 12));
+        assert_eq!(listed(begin + WINDOWS * WINDOW), [("11", 7)]);
+        assert!(listed(begin + 11 * WINDOW).is_empty());
+    }
+}
