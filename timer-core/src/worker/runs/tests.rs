@@ -38,10 +38,9 @@ impl World {
     }
 
     /// Returns a task that takes `nanos` nanoseconds.
-    fn lasting(&self, nanos: Nanos) -> impl Fn() + Copy + Send + 'static {
+    fn lasting(&self, nanos: Nanos) -> impl Fn() + Clone + Send + 'static {
         let context = self.engine.context.clone();
-        let present: &'static _ = &Box::leak(Box::new(context)).present;
-        move || present.set(present.now() + nanos)
+        move || context.present.set(context.present.now() + nanos)
     }
 
     /// Takes the turn of `now`, or a later one if time has passed it.
@@ -111,7 +110,7 @@ fn a_slow_task() {
 fn a_crowd() {
     let mut world = World::new(MILLI, None);
     let task = world.lasting(MICRO / 2);
-    (0..100_000).for_each(|_| world.schedule(START + MILLI, task));
+    (0..100_000).for_each(|_| world.schedule(START + MILLI, task.clone()));
     world.turn(START + MILLI);
     let worst = world.assert_cause(LateCause::Turn);
     assert_eq!((worst.lateness.total(), worst.behind), (Duration::from_millis(50), None));
@@ -152,7 +151,7 @@ fn parts_of_a_long_overload_add_up() {
     let task = world.lasting(3 * MICRO);
     let (mut due, mut now) = (START, START);
     for turn in 0..400 {
-        (0..20).for_each(|nth| world.schedule(due + nth * 1_111, task));
+        (0..20).for_each(|nth| world.schedule(due + nth * 1_111, task.clone()));
         due += 50 * MICRO;
         now = world.engine.context.now().max(now) + turn % 7 * MICRO;
         world.turn(now);
