@@ -83,7 +83,8 @@ impl<P> Due<P> {
     /// [`complete_in`](Self::complete_in).
     ///
     /// If `work` returns an error or panics, or if the attempt is no longer the last one, nothing
-    /// is written. Otherwise the handler should return `Ok`, and its result has no effect. The call
+    /// is written, and an `Ok` of the handler counts as a failed attempt, unless a later call
+    /// succeeds. Otherwise the handler should return `Ok`, and its result has no effect. The call
     /// blocks as [`DurableTimer::transaction`](crate::DurableTimer::transaction) does.
     ///
     /// # Errors

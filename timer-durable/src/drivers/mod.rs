@@ -223,9 +223,12 @@ impl<P> Due<P> {
     /// Ends the attempt in the transaction `tx` on PostgreSQL, for an effect that happens exactly
     /// once. Either the transaction is committed and the timeout has ended, or neither.
     ///
-    /// Commit the transaction before the handler returns `Ok`, and let the handler return an error
-    /// if the commit fails. To schedule another timeout with the same key, call
-    /// [`schedule_in`](Topic::schedule_in) afterwards in the same transaction.
+    /// Commit the transaction before the handler returns. After this call, an `Ok` of the handler
+    /// does not end the timeout by itself. If the transaction was rolled back, the attempt has
+    /// failed and is repeated. An error of the handler after the commit has no effect.
+    ///
+    /// To schedule another timeout with the same key, call [`schedule_in`](Topic::schedule_in)
+    /// afterwards in the same transaction.
     ///
     /// # Errors
     ///

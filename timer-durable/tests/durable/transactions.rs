@@ -47,6 +47,22 @@ fn an_order_and_its_timeout_share_a_file() {
 }
 
 #[test]
+fn a_timeout_does_not_end_without_its_work() {
+    let handler = |due: &Due<String>| {
+        // The handler ignores the failure.
+        let _failed = due.complete_with(|_| Err::<(), _>("no money".into()));
+        Ok(())
+    };
+    let topic = t::<String>().attempts(2).backoff(LONG, LONG);
+    let (timer, mut driver) = DurableTimer::builder().topic(topic, handler).build_manual(MemoryStore::new()).unwrap();
+    timer.new_timeout(t::<String>(), Duration::ZERO, "1").unwrap();
+    assert_eq!(driver.advance(LONG * 10), 2);
+    let dead = timer.dead_letters(None, None, 9).unwrap();
+    assert!(dead[0].reason.contains("was not committed"), "{dead:?}");
+    assert_eq!((dead.len(), timer.stats().done), (1, 0));
+}
+
+#[test]
 fn a_transaction_schedules_moves_and_cancels() {
     let (sender, ran) = channel();
     let handler = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);

@@ -113,6 +113,7 @@ impl<S: Store> Keeper<S> {
             is_parked: false,
             then: None,
             has_expired: false,
+            work_has_failed: false,
             look: None,
             progress,
         };

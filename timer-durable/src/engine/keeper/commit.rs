@@ -165,7 +165,7 @@ impl<S: Store> Keeper<S> {
                     answers.push((operation, outcome, reply));
                 }
                 (origin, Outcome::Refused(why)) => refused.push((operation, origin, why)),
-                (Origin::End(_), outcome) => self.apply_end(operation, &outcome, now),
+                (Origin::End(ended), outcome) => self.apply_end(&ended, operation, &outcome, now),
                 (Origin::Begin, outcome) => begun.extend(operation.id().map(|id| (id, outcome))),
             }
         }

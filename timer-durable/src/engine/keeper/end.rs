@@ -17,6 +17,9 @@ use std::time::Duration;
 /// The time after which a timeout of a topic without a handler is tried again.
 const NO_HANDLER_PAUSE: Micros = 60_000_000;
 
+/// The failure of an attempt whose handler returns `Ok` after a transaction that was rolled back.
+const NOT_COMMITTED: &str = "the transaction that was to end the attempt was not committed";
+
 impl<S: Store> Keeper<S> {
     /// Adds the end of an attempt to the batch.
     pub(super) fn add_end(&mut self, collection: &mut Collection, ended: AttemptEnd, now: Micros) {
@@ -33,6 +36,10 @@ impl<S: Store> Keeper<S> {
             AttemptResult::Completed => {
                 self.forget_running(id);
                 return;
+            }
+            // If the transaction was committed, this retry finds no attempt.
+            AttemptResult::Done(_) if running.work_has_failed || running.progress.is_in_transaction() => {
+                self.failed(id, running, &Retry::new(NOT_COMMITTED), now)
             }
             AttemptResult::Done(done) => match self.allow_follow_ups(done) {
                 Ok(()) => self.done(id, running, done, now),
@@ -91,10 +98,14 @@ impl<S: Store> Keeper<S> {
     }
 
     pub(super) fn done(&self, id: TimeoutId, running: &Running, done: &Done, now: Micros) -> Operation {
-        let follow_ups = running.then.as_deref().into_iter().chain(done.then.iter().flatten());
-        let then = follow_ups.map(|then| insert(then.clone(), now, self.store.instance())).collect();
+        let then = self.follow_ups(running, done, now);
         let next = next_run(running, now).filter(|_| running.then.is_none() && !done.ends_series);
         Operation::Done { id, attempt: running.attempt, next, then }
+    }
+
+    fn follow_ups(&self, running: &Running, done: &Done, now: Micros) -> Vec<Insert> {
+        let follow_ups = running.then.as_deref().into_iter().chain(done.then.iter().flatten());
+        follow_ups.map(|then| insert(then.clone(), now, self.store.instance())).collect()
     }
 
     /// Returns `true` if a handler schedules the next timeout of its key.
@@ -151,21 +162,13 @@ impl<S: Store> Keeper<S> {
 
     /// Applies the outcome of an end. A refused end leaves the entry alone, because it belongs to a
     /// later attempt.
-    pub(super) fn apply_end(&mut self, operation: Operation, outcome: &Outcome, now: Micros) {
-        let Some(id) = operation.id() else { return };
+    pub(super) fn apply_end(&mut self, ended: &AttemptEnd, operation: Operation, outcome: &Outcome, now: Micros) {
+        let id = ended.id;
         let running = self.forget_running(id);
         if !matches!(outcome, Outcome::Changed(_)) {
-            if running.is_some_and(|running| running.progress.is_in_transaction()) {
-                // The transaction of the user has ended the attempt, without its follow-ups.
-                self.figures.lock().done += 1;
-                let Operation::Done { then, .. } = operation else { return };
-                for then in then {
-                    let mut insert = Collection::default();
-                    insert.push(Operation::Insert(then), Origin::Call(Reply::new().0));
-                    self.postpone(insert);
-                }
-            } else {
-                self.figures.lock().refused += 1;
+            match running.filter(|running| running.progress.is_in_transaction()) {
+                Some(running) => self.ended_in_transaction(&running, &ended.result, now),
+                None => self.figures.lock().refused += 1,
             }
             return;
         }
@@ -193,6 +196,19 @@ impl<S: Store> Keeper<S> {
                 tracing::warn!(timer = %self.settings.name, %id, %reason, "dead letter");
             }
             _ => {}
+        }
+    }
+
+    /// Schedules the follow-ups of an attempt that a transaction has ended without them.
+    fn ended_in_transaction(&mut self, running: &Running, result: &AttemptResult, now: Micros) {
+        self.figures.lock().done += 1;
+        let AttemptResult::Done(done) = result else { return };
+        if self.allow_follow_ups(done).is_ok() {
+            for then in self.follow_ups(running, done, now) {
+                let mut insert = Collection::default();
+                insert.push(Operation::Insert(then), Origin::Call(Reply::new().0));
+                self.postpone(insert);
+            }
         }
     }
 

@@ -44,6 +44,8 @@ pub(super) struct Running {
     pub(super) then: Option<Box<NewTimeout>>,
     /// Whether the timeout was too late to begin, so its handler does not run.
     pub(super) has_expired: bool,
+    /// Whether a transaction that was to end the attempt was rolled back.
+    pub(super) work_has_failed: bool,
     /// The time of the next look at its time limit.
     pub(super) look: Option<Micros>,
     pub(super) progress: Arc<Progress>,

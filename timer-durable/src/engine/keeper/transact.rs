@@ -44,6 +44,8 @@ impl<S: Store> Keeper<S> {
                 Ok(())
             }
             Err(error) => {
+                let running = attempt.and_then(|(id, _)| self.running.get_mut(&id));
+                running.into_iter().for_each(|running| running.work_has_failed = true);
                 let is_fenced = is_last && matches!(error, StoreError::Fenced);
                 if let Some((id, _)) = end.filter(|_| is_fenced) {
                     // A handler that now returns `Ok` must not end its timeout without the work.
