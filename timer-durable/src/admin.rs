@@ -24,6 +24,16 @@ impl DurableTimer {
         self.call(Request::Requeue(id)).map(|answer| answer == Answer::Changed)
     }
 
+    /// The same as [`requeue`](Self::requeue), but does not block the thread.
+    ///
+    /// # Errors
+    ///
+    /// As for [`requeue`](Self::requeue).
+    pub fn requeue_async(&self, id: TimeoutId) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
+        let answer = self.call_async(Request::Requeue(id));
+        async move { answer.await.map(|answer| answer == Answer::Changed) }
+    }
+
     /// Deletes a dead letter. Returns `false` if there is none with this id.
     ///
     /// # Errors
@@ -31,6 +41,16 @@ impl DurableTimer {
     /// As for [`cancel`](Self::cancel).
     pub fn purge(&self, id: TimeoutId) -> Result<bool, Error> {
         self.call(Request::Purge(id)).map(|answer| answer == Answer::Changed)
+    }
+
+    /// The same as [`purge`](Self::purge), but does not block the thread.
+    ///
+    /// # Errors
+    ///
+    /// As for [`purge`](Self::purge).
+    pub fn purge_async(&self, id: TimeoutId) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
+        let answer = self.call_async(Request::Purge(id));
+        async move { answer.await.map(|answer| answer == Answer::Changed) }
     }
 
     /// Pauses a topic, on all nodes and until it is [resumed](Self::resume). When this returns, no
@@ -88,6 +108,15 @@ impl DurableTimer {
         self.use_store(|store| store.paused_topics())
     }
 
+    /// The same as [`paused_topics`](Self::paused_topics), but does not block the thread.
+    ///
+    /// # Errors
+    ///
+    /// As for [`paused_topics`](Self::paused_topics).
+    pub fn paused_topics_async(&self) -> impl Future<Output = Result<Vec<String>, Error>> + Send + use<> {
+        self.use_store_async(|store| store.paused_topics())
+    }
+
     fn set_paused(&self, topic: &'static str, is_paused: bool) -> Result<oneshot::Receiver<Result<(), Error>>, Error> {
         if is_keeper() {
             return Err(Error::OnKeeper);
@@ -108,6 +137,16 @@ impl DurableTimer {
     pub fn backup(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path: PathBuf = path.as_ref().to_owned();
         self.use_store(move |store| store.backup(&path))
+    }
+
+    /// The same as [`backup`](Self::backup), but does not block the thread.
+    ///
+    /// # Errors
+    ///
+    /// As for [`backup`](Self::backup).
+    pub fn backup_async<F: AsRef<Path>>(&self, path: F) -> impl Future<Output = Result<(), Error>> + Send + use<F> {
+        let path: PathBuf = path.as_ref().to_owned();
+        self.use_store_async(move |store| store.backup(&path))
     }
 
     /// Returns figures about this timer. Does not touch the store.

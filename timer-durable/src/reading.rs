@@ -146,12 +146,21 @@ impl DurableTimer {
         after: Option<TimeoutId>,
         max: usize,
     ) -> Result<Vec<DeadLetter>, Error> {
-        let topic = topic.map(str::to_owned);
-        self.read(move |store| match topic.as_deref() {
-            // No timeout has such a topic, and PostgreSQL refuses to compare it.
-            Some(topic) if topic.contains('\0') => Ok(Vec::new()),
-            topic => store.dead_letters(topic, after, max),
-        })
+        self.read(dead_letters(topic, after, max))
+    }
+
+    /// The same as [`dead_letters`](Self::dead_letters), but does not block the thread.
+    ///
+    /// # Errors
+    ///
+    /// As for [`dead_letters`](Self::dead_letters).
+    pub fn dead_letters_async(
+        &self,
+        topic: Option<&str>,
+        after: Option<TimeoutId>,
+        max: usize,
+    ) -> impl Future<Output = Result<Vec<DeadLetter>, Error>> + Send + use<> {
+        self.read_async(dead_letters(topic, after, max))
     }
 
     /// Counts the timeouts in the store. May take time proportional to their number.
@@ -161,6 +170,15 @@ impl DurableTimer {
     /// [`Error::Store`] if the store cannot be read, and [`Error::Stopped`].
     pub fn counts(&self) -> Result<Counts, Error> {
         self.read(|store| store.counts())
+    }
+
+    /// The same as [`counts`](Self::counts), but does not block the thread.
+    ///
+    /// # Errors
+    ///
+    /// As for [`counts`](Self::counts).
+    pub fn counts_async(&self) -> impl Future<Output = Result<Counts, Error>> + Send + use<> {
+        self.read_async(|store| store.counts())
     }
 
     fn read<R: Send + 'static>(
@@ -210,6 +228,20 @@ impl DurableTimer {
 fn decode<P: Payload>(topic: Topic<P>, found: Option<StoredPending>) -> Result<Option<Pending<P>>, Error> {
     let found = found.filter(|found| found.topic == topic.name).map(StoredPending::decode);
     found.transpose().map_err(Error::from)
+}
+
+/// Returns the read of dead letters.
+fn dead_letters(
+    topic: Option<&str>,
+    after: Option<TimeoutId>,
+    max: usize,
+) -> impl FnOnce(&mut dyn Reader) -> Result<Vec<DeadLetter>, StoreError> + Send + use<> {
+    let topic = topic.map(str::to_owned);
+    move |store: &mut dyn Reader| match topic.as_deref() {
+        // No timeout has such a topic, and PostgreSQL refuses to compare it.
+        Some(topic) if topic.contains('\0') => Ok(Vec::new()),
+        topic => store.dead_letters(topic, after, max),
+    }
 }
 
 /// Returns the read of a page.

@@ -212,11 +212,29 @@ impl DurableTimer {
         if is_keeper() {
             return Err(Error::OnKeeper);
         }
+        self.start_use_store(function).recv().unwrap_or(Err(Error::Stopped))
+    }
+
+    /// Runs a function on the store, between two batches. The future returns its result.
+    pub(crate) fn use_store_async<R, F>(&self, function: F) -> impl Future<Output = Result<R, Error>> + Send + use<R, F>
+    where
+        R: Send + 'static,
+        F: FnOnce(&mut dyn Store) -> Result<R, crate::store::StoreError> + Send + 'static,
+    {
+        let answer = self.start_use_store(function);
+        async move { answer.await.unwrap_or(Err(Error::Stopped)) }
+    }
+
+    fn start_use_store<R: Send + 'static>(
+        &self,
+        function: impl FnOnce(&mut dyn Store) -> Result<R, crate::store::StoreError> + Send + 'static,
+    ) -> oneshot::Receiver<Result<R, Error>> {
         let (reply, answer) = Reply::new();
         let call = move |store: &mut dyn Store| reply.send(function(store).map_err(Error::from));
-        self.inner.parts.keeper.send(Message::UseStore(Box::new(call))).map_err(|_| Error::Stopped)?;
+        // A keeper that has ended drops the message, and with it the reply.
+        let _sent = self.inner.parts.keeper.send(Message::UseStore(Box::new(call)));
         self.settle();
-        answer.recv().unwrap_or(Err(Error::Stopped))
+        answer
     }
 
     /// Takes the turns of a manual timer. Does nothing for a timer with a thread.

@@ -152,3 +152,27 @@ fn a_row_of_another_program_is_found_with_the_next_commit() {
         std::thread::park_timeout(Duration::from_millis(5));
     }
 }
+
+#[test]
+fn operators_may_await_their_calls() {
+    let folder = Folder::new();
+    let handler = |_: &Due<()>| -> Result<(), Retry> { Err(Retry::dead("broken")) };
+    let timer = DurableTimer::builder().topic(t(), handler).open(SqliteStore::open(folder.file()).unwrap()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
+    let dead = |topic| loop {
+        let mut dead = block_on(timer.dead_letters_async(topic, None, 9)).unwrap();
+        if let Some(letter) = dead.pop() {
+            break letter;
+        }
+        std::thread::park_timeout(Duration::from_millis(1));
+    };
+    let id = dead(None).id;
+    assert!(block_on(timer.requeue_async(id)).unwrap());
+    assert_eq!(dead(Some("t")).attempt, 2);
+    assert!(block_on(timer.purge_async(id)).unwrap() && !block_on(timer.purge_async(id)).unwrap());
+    assert_eq!(block_on(timer.counts_async()).unwrap().dead, 0);
+    timer.pause(t::<()>()).unwrap();
+    assert_eq!(block_on(timer.paused_topics_async()).unwrap(), ["t"]);
+    block_on(timer.backup_async(folder.path().join("copy.db"))).unwrap();
+    assert!(folder.path().join("copy.db").exists());
+}
