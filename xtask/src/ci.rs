@@ -190,7 +190,11 @@ fn durable(sh: &Shell) -> Result {
     // With the features of the step `test`, whose programs are used again.
     cargo(
         sh,
-        &["test {all} --test model -- mutant every_configuration", "test {all} --test ledger --test ledger_postgres"],
+        &[
+            "test {all} --test model -- mutant every_configuration",
+            "test {all} --test ledger --test ledger_postgres",
+            "test {all} --test durable -- ledger",
+        ],
     )
 }
 

@@ -21,6 +21,8 @@ mod handlers;
 mod isolation;
 mod keeper;
 mod lateness;
+#[cfg(feature = "sqlite")]
+mod ledger;
 mod many;
 #[cfg(feature = "sqlite")]
 mod names;
