@@ -53,10 +53,10 @@ fn a_row_that_cannot_be_read_is_a_dead_letter() {
     for value in values {
         let folder = Folder::new();
         let (timer, _) = open(&folder);
-        (0..9).for_each(|n| schedule(&timer, &n.to_string(), Duration::from_millis(500)));
+        (0..9).for_each(|n| schedule(&timer, &n.to_string(), LONG));
         timer.stop(LONG).unwrap();
         drop(timer);
-        change(&folder, &format!("update timeout set {value} where key = '4'"));
+        change(&folder, &format!("update timeout set due = 1; update timeout set {value} where key = '4'"));
         let (timer, ran) = open(&folder);
         let mut all: Vec<String> = (0..8).map(|_| ran.recv_timeout(LONG).expect(value)).collect();
         all.sort();
