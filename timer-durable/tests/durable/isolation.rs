@@ -103,6 +103,37 @@ fn a_paused_topic_with_many_rows_in_a_file_delays_no_other() {
     timer.stop(PATIENCE).unwrap();
 }
 
+#[cfg(feature = "sqlite")]
+#[test]
+fn a_begin_that_waits_aside_does_not_begin_in_a_pause() {
+    let folder = crate::folder::Folder::new();
+    let (topic, other) = (Lags::default(), Lags::default());
+    let builder = DurableTimer::builder().topic(t(), noting(&topic)).topic(OTHER, noting(&other));
+    let timer = builder.open(timer_durable::SqliteStore::open(folder.file()).unwrap()).unwrap();
+    let execute = |sql| timer.transaction(move |tx| Ok(tx.connection().execute_batch(sql)?)).unwrap();
+    let wait = |is_done: &dyn Fn() -> bool| {
+        (0..6_000).any(|_| {
+            std::thread::park_timeout(Duration::from_millis(10));
+            is_done()
+        })
+    };
+    timer.pause(t::<()>()).unwrap();
+    schedule(&timer, t(), 1, Duration::ZERO);
+    assert!(wait(&|| timer.stats().in_memory == 0), "it is on the shelf");
+    execute("create trigger refuse before update of begun on timeout begin select json('{'); end");
+    timer.resume(t::<()>()).unwrap();
+    assert!(wait(&|| timer.stats().store_errors > 0), "its begin is refused");
+    timer.pause(t::<()>()).unwrap();
+    execute("drop trigger refuse");
+    // The pause of the refused begin is over by then.
+    schedule(&timer, OTHER, 1, 5 * SECOND);
+    assert!(wait(&|| count(&other) == 1));
+    assert_eq!(count(&topic), 0);
+    timer.resume(t::<()>()).unwrap();
+    assert!(wait(&|| count(&topic) == 1), "D2");
+    timer.stop(PATIENCE).unwrap();
+}
+
 #[test]
 fn a_paused_topic_does_not_use_the_rate_of_overdue_timeouts() {
     let store = MemoryStore::new();

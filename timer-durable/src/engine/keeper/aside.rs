@@ -12,7 +12,7 @@ use crate::TimeoutId;
 use crate::message::Message;
 use crate::store::{Store, StoreError};
 use crate::transaction::Operation;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 /// The longest pause after a refusal, and while a timeout is locked.
@@ -67,16 +67,24 @@ impl<S: Store> Keeper<S> {
             }
             let mut free = if self.may_begin() { self.free_places() } else { 0 };
             // After the keeper has joined again, its memory may have begun what waited here.
-            let running = &self.running;
+            let (running, gates) = (&self.running, &self.gates);
+            let (now, mut added) = (self.store.now(), HashMap::new());
             let [collection, surplus] = aside.collection.divide(|operation, _| match operation {
-                Operation::Begin(id) if running.contains_key(id) || free == 0 => false,
+                Operation::Begin(id)
+                    if running.contains_key(id) || free == 0 || !gates.admits(*id, &mut added, now) =>
+                {
+                    false
+                }
                 Operation::Begin(_) => {
                     free -= 1;
                     true
                 }
                 _ => true,
             });
-            surplus.batch.iter().filter_map(Operation::id).for_each(|id| self.push_ready(id));
+            for id in surplus.batch.iter().filter_map(Operation::id) {
+                self.push_ready(id);
+                self.gates.forget(id);
+            }
             if !collection.is_empty() {
                 self.write(collection, until);
             }

@@ -19,7 +19,7 @@ use crate::TimeoutId;
 use crate::error::Error;
 use crate::store::{Micros, Position, Store, StoreError};
 use crate::transaction::Operation;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// The pause before the next look at a shelf whose timeouts could not be added to a batch.
@@ -65,7 +65,7 @@ pub(super) struct Gates {
     /// The topics that the store knows as blocked.
     blocked: Vec<Arc<str>>,
     /// Timeouts of shelves whose begins are being written. They count as overdue.
-    from_shelf: HashSet<TimeoutId>,
+    from_shelf: HashMap<TimeoutId, Arc<str>>,
 }
 
 impl Gates {
@@ -76,7 +76,7 @@ impl Gates {
             is_limited.then(|| (name.clone(), Gate { is_limited, max_running, pace, ..Gate::open(now) }))
         };
         let gates = settings.topics.iter().filter_map(gate).collect();
-        Self { gates, blocked: Vec::new(), from_shelf: HashSet::new() }
+        Self { gates, blocked: Vec::new(), from_shelf: HashMap::new() }
     }
 
     fn get(&mut self, topic: &str, now: Micros) -> &mut Gate {
@@ -89,7 +89,16 @@ impl Gates {
             gate.running += 1;
             gate.pace.allows(now);
         }
-        self.from_shelf.remove(&id)
+        self.from_shelf.remove(&id).is_some()
+    }
+
+    /// Returns `true` if a timeout that waited aside may begin. The store does not block it if it
+    /// is on a shelf. `added` counts the begins of the batch by their topics.
+    pub(super) fn admits(&self, id: TimeoutId, added: &mut HashMap<Arc<str>, usize>, now: Micros) -> bool {
+        let Some(topic) = self.from_shelf.get(&id) else { return true };
+        let added = added.entry(topic.clone()).or_default();
+        *added += 1;
+        self.gates.get(topic).is_none_or(|gate| gate.room(now) >= *added)
     }
 
     /// Notes that an attempt takes no place any more.
@@ -230,7 +239,7 @@ impl<S: Store> Keeper<S> {
             gate.next_look = if ids.is_empty() { now.saturating_add(PAUSE) } else { now };
             free -= ids.len();
             for id in ids {
-                self.gates.from_shelf.insert(id);
+                self.gates.from_shelf.insert(id, topic.clone());
                 collection.push(Operation::Begin(id), Origin::Begin);
             }
         }
