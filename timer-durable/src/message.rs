@@ -98,6 +98,8 @@ pub(crate) struct AttemptEnd {
 pub(crate) enum AttemptResult {
     Done(Done),
     Failed(Retry),
+    /// The keeper has cut off the attempt, so the answer of its handler has no effect.
+    CutOff(Retry),
     /// The timeout was too late to begin.
     Expired,
     /// No handler has this topic, so the attempt does not count.

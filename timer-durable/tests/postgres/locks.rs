@@ -362,3 +362,32 @@ fn an_end_of_a_locked_row_waits_alone() {
     let ended = [Outcome::Changed(ids[0]), Outcome::NotFound];
     assert_eq!(node.write(ids.map(done)).unwrap(), ended, "the other one was written before");
 }
+
+#[test]
+fn an_attempt_that_is_cut_off_while_its_row_is_locked_ends_once() {
+    let Some(database) = Database::create() else { return };
+    let (sender, attempts) = mpsc::channel();
+    let (returned, returns) = mpsc::channel();
+    let handler = move |due: &Due<()>| {
+        sender.send(due.attempt()).map_err(Retry::new)?;
+        while due.attempt() == 1 && !due.is_cancelled() {
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+        // The first attempt reports its end while that of the keeper waits for the lock.
+        std::thread::park_timeout(2 * SOON);
+        returned.send(()).map_err(Retry::new)
+    };
+    let topic = t::<()>().backoff(Duration::ZERO, Duration::ZERO);
+    let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE);
+    let timer = DurableTimer::builder().topic(topic, handler).time_limit(LEASE).open(store).unwrap();
+    timer.new_timeout(topic, Duration::ZERO, &()).unwrap();
+    assert_eq!(attempts.recv_timeout(PATIENCE), Ok(1));
+    let mut session = Session::begin(&database);
+    session.ask("select 1 from timer.timeout for update");
+    returns.recv_timeout(PATIENCE).unwrap();
+    std::thread::park_timeout(SOON);
+    session.end("rollback");
+    assert_eq!(attempts.recv_timeout(PATIENCE), Ok(2));
+    database.wait_for("select count(*) from timer.timeout where ended is null", "0");
+    assert_eq!((timer.stop(PATIENCE).unwrap().unfinished, timer.stats().begun), (0, 2));
+}

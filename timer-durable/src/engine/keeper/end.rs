@@ -37,6 +37,9 @@ impl<S: Store> Keeper<S> {
                 self.forget_running(id);
                 return;
             }
+            AttemptResult::CutOff(failure) => self.failed(id, running, failure, now),
+            // The keeper has ended the attempt, and may have to write that again.
+            _ if running.progress.is_cut_off() => return self.limits.returned(id, attempt),
             // If the transaction was committed, this retry finds no attempt.
             AttemptResult::Done(_) if running.work_has_failed || running.progress.is_in_transaction() => {
                 self.failed(id, running, &Retry::new(NOT_COMMITTED), now)
@@ -164,7 +167,9 @@ impl<S: Store> Keeper<S> {
     /// later attempt.
     pub(super) fn apply_end(&mut self, ended: &AttemptEnd, operation: Operation, outcome: &Outcome, now: Micros) {
         let id = ended.id;
-        let running = self.forget_running(id);
+        // An end that waited aside may be older than the attempt that runs now.
+        let is_last = self.running.get(&id).is_some_and(|running| running.attempt == ended.attempt);
+        let running = if is_last { self.forget_running(id) } else { None };
         if !matches!(outcome, Outcome::Changed(_)) {
             match running.filter(|running| running.progress.is_in_transaction()) {
                 Some(running) => self.ended_in_transaction(&running, &ended.result, now),

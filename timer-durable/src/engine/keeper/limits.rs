@@ -79,7 +79,7 @@ impl<S: Store> Keeper<S> {
             let (attempt, topic) = (running.attempt, &running.topic);
             self.figures.lock().timed_out += 1;
             tracing::warn!(timer = %self.settings.name, %topic, %id, attempt, ?limit, "an attempt is cut off");
-            let result = AttemptResult::Failed(Retry::new(format_args!("the handler ran for more than {limit:?}")));
+            let result = AttemptResult::CutOff(Retry::new(format_args!("the handler ran for more than {limit:?}")));
             self.unwritten.push(AttemptEnd { id, attempt, result });
             self.limits.stuck.insert((id, attempt));
             self.grow_pool();
