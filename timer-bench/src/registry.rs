@@ -35,6 +35,7 @@ pub const WORKLOADS: &[(&str, &str)] = &[
     ("held", "the longest hold of a shard's lock"),
     ("durable-sqlite", "durable timeouts in an SQLite file"),
     ("durable-postgres", "durable timeouts on a new PostgreSQL server"),
+    ("durable-neighbor", "durable timeouts beside a topic that hangs, and beside a paused one"),
     ("durable-soak", "ten minutes of durable timeouts on PostgreSQL, which must keep their promises"),
 ];
 
@@ -115,6 +116,8 @@ pub const PEERS: &[Entry] = &[
             (&["held"], held),
             #[cfg(feature = "durable")]
             (DURABLE, store::run::<crate::durable::ours::Ours>),
+            #[cfg(feature = "durable")]
+            (&["durable-neighbor"], crate::durable::neighbor::run),
             #[cfg(feature = "durable")]
             (&["durable-soak"], store::soak),
         ]),

@@ -41,7 +41,16 @@ pub fn run<S: Subject>(run: &Run, store: &str) -> Result<(), Stop> {
 ///
 /// Fails if the subject does.
 pub fn lag<S: Subject>(subject: &S, lags: &mut Lags, run: &Run) -> Result<(), String> {
-    let (rate, span) = (run.settings.number("rate", 1_000), run.settings.millis("ms", 3_000));
+    lag_of(subject, lags, run, &format!("rate={}", rate(run)))
+}
+
+fn rate(run: &Run) -> usize {
+    run.settings.number("rate", 1_000)
+}
+
+/// The same as [`lag`], with a name for the figures.
+pub(super) fn lag_of<S: Subject>(subject: &S, lags: &mut Lags, run: &Run, params: &str) -> Result<(), String> {
+    let (rate, span) = (rate(run), run.settings.millis("ms", 3_000));
     let total = (span.as_secs_f64() * rate as f64) as usize;
     let (mut random, begin, mut scheduled) = (SplitMix64::new(SEED), Instant::now(), 0);
     while scheduled < total {
@@ -55,15 +64,15 @@ pub fn lag<S: Subject>(subject: &S, lags: &mut Lags, run: &Run) -> Result<(), St
     let next = |_| lags.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
     let mut all: Vec<Micros> = (0..total).map_while(next).collect();
     all.sort_unstable();
-    let (params, overdue) = (format!("rate={rate}"), total - all.len());
+    let overdue = total - all.len();
     for (q, unit) in [(0.5, "us-p50"), (0.99, "us-p99"), (1.0, "us-max")] {
         match overdue {
-            0 => run.figure(&params, quantile(&all, q) as f64, unit),
-            _ => run.unavailable(&params, unit, &format!("{overdue} of {total} never ran")),
+            0 => run.figure(params, quantile(&all, q) as f64, unit),
+            _ => run.unavailable(params, unit, &format!("{overdue} of {total} never ran")),
         }
     }
-    run.figure(&params, all.iter().filter(|lag| **lag < 0).count() as f64, "early");
-    run.figure(&params, overdue as f64, "overdue");
+    run.figure(params, all.iter().filter(|lag| **lag < 0).count() as f64, "early");
+    run.figure(params, overdue as f64, "overdue");
     Ok(())
 }
 

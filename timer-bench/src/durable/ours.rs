@@ -6,22 +6,23 @@ use std::pin::Pin;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
-use timer_durable::{Due, DurableTimer, Error, PostgresStore, SqliteStore, Store, TimeoutId, Topic};
+use timer_durable::{
+    Due, DurableTimer, DurableTimerBuilder, Error, PostgresStore, SqliteStore, Store, TimeoutId, Topic,
+};
 
 const TOPIC: Topic<Vec<u8>> = Topic::new("bench");
 
 type Call = Pin<Box<dyn Future<Output = Result<TimeoutId, Error>> + Send>>;
 
 pub(crate) struct Ours {
-    timer: DurableTimer,
+    pub(super) timer: DurableTimer,
     /// The calls of [`Subject::submit`], which a thread waits for.
     calls: Sender<Call>,
 }
 
-impl Subject for Ours {
-    const SUBMIT_WAITS: bool = false;
-
-    fn open(store: &str, on_run: OnRun) -> Result<Self, String> {
+impl Ours {
+    /// Opens a timer that has the topic of the cases beside those of `builder`.
+    pub(super) fn open_with(builder: DurableTimerBuilder, store: &str, on_run: OnRun) -> Result<Self, String> {
         let store: Box<dyn Store> = if store.starts_with("postgres") {
             Box::new(PostgresStore::connect(store).map_err(|error| error.to_string())?)
         } else {
@@ -32,11 +33,19 @@ impl Subject for Ours {
             on_run(Micros::try_from(due.as_micros()).unwrap_or(Micros::MAX));
             Ok(())
         };
-        let timer = DurableTimer::builder().topic(TOPIC, handler).open(store);
+        let timer = builder.topic(TOPIC, handler).open(store);
         let timer = timer.map_err(|error| error.to_string())?;
         let (calls, submitted) = channel::<Call>();
         thread::spawn(move || submitted.into_iter().for_each(|call| _ = block_on(call)));
         Ok(Self { timer, calls })
+    }
+}
+
+impl Subject for Ours {
+    const SUBMIT_WAITS: bool = false;
+
+    fn open(store: &str, on_run: OnRun) -> Result<Self, String> {
+        Self::open_with(DurableTimer::builder(), store, on_run)
     }
 
     fn schedule(&self, delay: Duration) -> Result<(), String> {

@@ -19,7 +19,7 @@ mod postgres_server;
 use postgres_server::Server;
 
 /// An empty store. It is removed at the end.
-enum Fresh {
+pub(super) enum Fresh {
     /// A file beside this program, because temporary files may be in memory.
     File(PathBuf),
     /// A new server with the default durability.
@@ -27,15 +27,15 @@ enum Fresh {
 }
 
 impl Fresh {
-    fn of(run: &Run) -> Result<Self, Stop> {
-        if run.workload == "durable-sqlite" {
+    pub(super) fn of(run: &Run) -> Result<Self, Stop> {
+        if run.workload != "durable-postgres" {
             let this = std::env::current_exe().map_err(Stop::because)?;
             return Ok(Self::File(this.with_file_name(format!("timer-bench-{}.db", std::process::id()))));
         }
         Server::start().map(Self::Server).ok_or(Stop::Unavailable("PostgreSQL is not installed".to_owned()))
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         match self {
             Self::File(file) => file.display().to_string(),
             Self::Server(server) => server.url(&server.create_database()),

@@ -67,6 +67,7 @@ pub(super) const STEPS: &[Step] = &[
     by("workload-held", of(step(1, 15, "held", ""), &[OURS])),
     step(1, 8, "durable-sqlite", "--ms 1500"),
     step(1, 12, "durable-postgres", "--ms 1500"),
+    step(1, 10, "durable-neighbor", "--ms 1500"),
 ];
 
 #[cfg(test)]

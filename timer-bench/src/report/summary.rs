@@ -69,6 +69,12 @@ pub(super) const LINES: &[Line] = &[
     ),
     shown("durable", line("durable-postgres", "", "lives/s", "PostgreSQL, 512 in flight, lives per second")),
     shown("durable", line("durable-postgres", "", "us-p99", "PostgreSQL, lag at 1,000 a second, p99, us")),
+    line("durable-neighbor", "neighbor=none", "us-p50", "SQLite, lag alone, p50, us"),
+    line("durable-neighbor", "neighbor=none", "us-p99", "SQLite, lag alone, p99, us"),
+    line("durable-neighbor", "neighbor=hangs", "us-p50", "SQLite, lag beside a topic that hangs, p50, us"),
+    line("durable-neighbor", "neighbor=hangs", "us-p99", "SQLite, lag beside a topic that hangs, p99, us"),
+    line("durable-neighbor", "neighbor=paused", "us-p50", "SQLite, lag beside 20,000 of a paused topic, p50, us"),
+    line("durable-neighbor", "neighbor=paused", "us-p99", "SQLite, lag beside 20,000 of a paused topic, p99, us"),
 ];
 
 /// Returns the table in Markdown, a row for each line that has a figure of ours. The ratio says how
