@@ -96,7 +96,8 @@ impl DurableTimerBuilder {
     /// Sets the executor of the handlers. The default is a pool of 4 threads.
     ///
     /// Behind a topic, sets the executor of that topic alone. If the executor of the timer hangs,
-    /// such a topic goes on. If the executor of a topic rejects tasks, only that topic waits.
+    /// such a topic goes on. If the executor of a topic rejects tasks, only that topic waits. Tasks
+    /// in its queue take places, so give the topic a [`max_running`](Self::max_running) as well.
     pub fn executor(mut self, executor: impl TaskExecutor) -> Self {
         let executor: Arc<dyn TaskExecutor> = Arc::new(executor);
         if self.last.is_some() {
