@@ -5,7 +5,7 @@ use std::fs;
 
 use xshell::{Shell, cmd};
 
-use crate::crates::LIBRARIES;
+use crate::crates::{LIBRARIES, features, metadata};
 use crate::flags;
 use crate::run::{Failure, Result, need, root, target_dir};
 
@@ -36,12 +36,16 @@ pub(crate) fn command(sh: &Shell, flags: &flags::Api) -> Result {
     )))
 }
 
-/// Lists the public items of a library with all features, a line each.
+/// Lists the public items of a library with the everyday features, a line each.
 fn public_api(sh: &Shell, library: &str) -> Result<String> {
     // A separate folder, because another compiler would rebuild everything in the usual one.
     let _folder = sh.push_env("CARGO_TARGET_DIR", target_dir().join("api"));
+    let all = features(&metadata(sh)?);
+    let own: Vec<&str> = all.split(',').filter_map(|feature| feature.strip_prefix(&format!("{library}/"))).collect();
+    let own = own.join(",");
     // Omits derived, blanket and auto-trait implementations.
-    let mut text = cmd!(sh, "cargo +nightly public-api -p {library} --all-features -sss").ignore_stderr().read()?;
+    let text = cmd!(sh, "cargo +nightly public-api -p {library} --features {own} -sss");
+    let mut text = text.ignore_stderr().read()?;
     text.push('\n');
     Ok(text)
 }
