@@ -22,7 +22,7 @@ pub(crate) fn test(sh: &Shell) -> Result {
     tests(sh, &others(sh)?, |_| ()).and(benches(sh))
 }
 
-/// Runs what [`test`] does, and again the tests that fail.
+/// Runs what [`test()`] does, and again the tests that fail.
 pub(crate) fn test_twice(sh: &Shell) -> Result {
     twice(sh, &others(sh)?).and(benches(sh))
 }
