@@ -47,7 +47,7 @@ fn error(file: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// Opens a timer that buries what is due.
+/// Opens a timer whose due timeouts become dead letters.
 fn open(file: &Path) -> DurableTimer {
     let bury = |_: &Due<String>| -> Result<(), Retry> { Err(Retry::dead("no \u{1b}[31mshop")) };
     DurableTimer::builder().topic(CLOSE, bury).open(SqliteStore::open(file).unwrap()).unwrap()
