@@ -1,9 +1,9 @@
 //! Topics that are paused, or limited in their attempts or their rate.
 //!
 //! The memory knows no topics, so it cannot leave out those that may not begin. The store does. A
-//! begin of a topic that is *blocked* puts the timeout on the *shelf* of its topic, which is a list
-//! of its own in the store. So a topic that hangs or is paused takes no room in memory and no place
-//! of a handler, however many of its timeouts are due. Each of them costs one more write.
+//! begin of a topic that is *blocked* puts the timeout on the *shelf* of its topic, a separate list
+//! in the store. So a topic that hangs or is paused takes no room in memory and no place of a
+//! handler, however many of its timeouts are due. Each of them costs one more write.
 //!
 //! A topic is blocked if its shelf is not empty, or if it has no room for all begins of the batch,
 //! whose topics are not known yet. So no limit is exceeded, and timeouts that come later begin
