@@ -23,6 +23,9 @@ pub(crate) const MORE_PREEMPTIONS: u32 = 3;
 /// have too many interleavings, and their lines say that they were cut off.
 const SECONDS_PER_MODEL: &str = "120";
 
+/// The number of lines of the panics that a failed run shows.
+const SHOWN_LINES: usize = 60;
+
 /// The flag of a build for loom.
 pub(crate) const CFG: &str = "--cfg timer_loom";
 
@@ -48,15 +51,31 @@ pub(crate) fn explore(sh: &Shell, filter: &str, preemptions: u32) -> Result {
         return Err(Failure::new(format!("no model has `{filter}` in its name")));
     }
     report(&format!("{} models with up to {preemptions} preemptions\n", models.len()));
-    let mut test = cargo(sh, "test", "--release -- --exact --nocapture --test-threads 1").args(models);
-    if preemptions > MORE_PREEMPTIONS {
-        test = test.env("LOOM_MAX_DURATION", SECONDS_PER_MODEL);
-    }
-    // Each negative twin panics as it must, so the output matters only if the run fails.
+    let attempt = || {
+        let mut test = cargo(sh, "test", "--release -- --exact --nocapture --test-threads 1").args(&models);
+        if preemptions > MORE_PREEMPTIONS {
+            test = test.env("LOOM_MAX_DURATION", SECONDS_PER_MODEL);
+        }
+        check(test.env(BOUND, preemptions.to_string()).env("RUST_BACKTRACE", "0"))
+    };
+    // The same interleavings follow in each attempt, so a second one hides no fault of a model. It
+    // is for a process that was killed.
+    attempt().or_else(|_| {
+        report("== a second attempt\n");
+        attempt()
+    })
+}
+
+/// Runs the models. The output of panics matters only if this fails, because each negative twin
+/// panics as it must, and then its end tells why.
+fn check(test: Cmd<'_>) -> Result {
     let path = folder().join("panics.log");
     let log = File::create(&path)?;
-    run_with(test.env(BOUND, preemptions.to_string()).env("RUST_BACKTRACE", "0"), |command| _ = command.stderr(log))
-        .inspect_err(|_| report(&fs::read_to_string(path).unwrap_or_default()))
+    run_with(test, |command| _ = command.stderr(log)).inspect_err(|_| {
+        let panics = fs::read_to_string(path).unwrap_or_default();
+        let from = panics.lines().count().saturating_sub(SHOWN_LINES);
+        report(&panics.lines().skip(from).map(|line| format!("{line}\n")).collect::<String>());
+    })
 }
 
 fn folder() -> PathBuf {

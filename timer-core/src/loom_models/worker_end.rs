@@ -34,7 +34,9 @@ impl Work {
 /// Stops a timer whose time stands still while its worker runs a task.
 fn a_task_and_the_end() {
     let engine = engine_of(Config::default(), None, DrivenBy::Worker);
-    engine.context.present.set(engine.context.now());
+    let context = &engine.context;
+    // Always at the beginning of a tick, so that all executions are alike.
+    context.present.set(context.resolution.start_of(context.resolution.tick_at(context.now()) + 1));
     let work = Arc::new(Work::default());
     let task = {
         let work = work.clone();
