@@ -92,12 +92,15 @@ create function timer.now() returns bigint language sql volatile as $$
 $$;
 
 -- The end of the ten minutes in which an insert of the id may be repeated, or null if nobody but
--- `p_instance`, which knows the outcome, could repeat it.
-create function timer.repeatable_until(p_id uuid, p_instance bigint) returns bigint language sql immutable set search_path = pg_catalog, pg_temp as $$
-    select case when maker in (p_instance, 4294967295) then null else until end
-    from (select ('x00000000' || substr(p_id::text, 15, 4) || substr(p_id::text, 20, 4))::bit(64)::bigint as maker,
-                 ('x0000' || substr(p_id::text, 1, 8) || substr(p_id::text, 10, 4))::bit(64)::bigint * 1000
-                     + 600000000 as until) i
+-- `p_instance`, which knows the outcome, could repeat it. In plpgsql like all functions with a path,
+-- because the server plans such a function of plain SQL in each call.
+create function timer.repeatable_until(p_id uuid, p_instance bigint) returns bigint language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+begin
+    if ('x00000000' || substr(p_id::text, 15, 4) || substr(p_id::text, 20, 4))::bit(64)::bigint in (p_instance, 4294967295) then
+        return null;
+    end if;
+    return ('x0000' || substr(p_id::text, 1, 8) || substr(p_id::text, 10, 4))::bit(64)::bigint * 1000 + 600000000;
+end
 $$;
 
 -- Ends a timeout.
@@ -360,26 +363,32 @@ create function timer.schedule(
     topic text, payload bytea, delay interval default null, key text default null, if_pending text default 'keep',
     id uuid default null, format smallint default 1, at timestamptz default null, period interval default null,
     max_lateness interval default null
-) returns uuid language sql set search_path = pg_catalog, pg_temp as $$
-    select timeout from timer.schedule_and_tell(
+) returns uuid language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    return timeout from timer.schedule_and_tell(
         topic, key, payload, format, if_pending, id, timer.due(delay, at),
-        (extract(epoch from period) * 1000000)::bigint, (extract(epoch from max_lateness) * 1000000)::bigint)
+        (extract(epoch from period) * 1000000)::bigint, (extract(epoch from max_lateness) * 1000000)::bigint);
+end
 $$;
 
 create function timer.schedule(
     topic text, payload text, delay interval default null, key text default null, if_pending text default 'keep',
     id uuid default null, at timestamptz default null, period interval default null, max_lateness interval default null
-) returns uuid language sql set search_path = pg_catalog, pg_temp as $$
-    select timer.schedule(
-        topic, convert_to(payload, 'UTF8'), delay, key, if_pending, id, 2::smallint, at, period, max_lateness)
+) returns uuid language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    return timer.schedule(
+        topic, convert_to(payload, 'UTF8'), delay, key, if_pending, id, 2::smallint, at, period, max_lateness);
+end
 $$;
 
 create function timer.schedule(
     topic text, payload jsonb, delay interval default null, key text default null, if_pending text default 'keep',
     id uuid default null, at timestamptz default null, period interval default null, max_lateness interval default null
-) returns uuid language sql set search_path = pg_catalog, pg_temp as $$
-    select timer.schedule(
-        topic, convert_to(payload::text, 'UTF8'), delay, key, if_pending, id, 3::smallint, at, period, max_lateness)
+) returns uuid language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    return timer.schedule(
+        topic, convert_to(payload::text, 'UTF8'), delay, key, if_pending, id, 3::smallint, at, period, max_lateness);
+end
 $$;
 
 -- Returns the pending timeout with a key, and locks it.
@@ -417,8 +426,10 @@ end
 $$;
 
 create function timer.cancel(topic text, key text) returns text
-language sql set search_path = pg_catalog, pg_temp as $$
-    select timer.cancel(timer.find(topic, key))
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    return timer.cancel(timer.find(topic, key));
+end
 $$;
 
 -- Gives a timeout a new due time. The answers are reset, running and unknown.
@@ -442,13 +453,17 @@ end
 $$;
 
 create function timer.reset(id uuid, delay interval) returns text
-language sql set search_path = pg_catalog, pg_temp as $$
-    select timer.move(id, timer.due(delay, null))
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    return timer.move(id, timer.due(delay, null));
+end
 $$;
 
 create function timer.reset(topic text, key text, delay interval, at timestamptz default null) returns text
-language sql set search_path = pg_catalog, pg_temp as $$
-    select timer.move(timer.find(topic, key), timer.due(delay, at))
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    return timer.move(timer.find(topic, key), timer.due(delay, at));
+end
 $$;
 
 -- Pauses a topic, so that its timeouts do not begin on any node, or resumes it.
