@@ -106,7 +106,7 @@ mod worker;
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use config::{MissedTickBehavior, WheelKind};
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
-pub use counters::{LagSnapshot, LateCause, LateRun, Lateness, TimerStats};
+pub use counters::{LagSnapshot, LateCause, LateRun, LateRuns, Lateness, TimerStats};
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use engine::{StopReport, Unprocessed};
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]

@@ -5,7 +5,7 @@ use crate::deadline::Nanos;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-const CAUSES: usize = LateCause::ALL.len();
+pub(super) const CAUSES: usize = LateCause::ALL.len();
 
 /// A cause for which a run is late.
 ///
@@ -91,7 +91,7 @@ impl Lateness {
     /// assert!(Lateness::default().part(LateCause::Tick).is_zero());
     /// ```
     pub fn part(&self, cause: LateCause) -> Duration {
-        Duration::from_nanos(self.parts[cause as usize])
+        Duration::from_nanos(self.part_nanos(cause))
     }
 
     /// Returns the sum of all parts.
@@ -114,6 +114,11 @@ impl Lateness {
     /// ```
     pub fn main_cause(&self) -> Option<LateCause> {
         LateCause::ALL.into_iter().max_by_key(|cause| self.part(*cause)).filter(|cause| !self.part(*cause).is_zero())
+    }
+
+    /// Returns the part that `cause` has.
+    pub(super) fn part_nanos(&self, cause: LateCause) -> Nanos {
+        self.parts[cause as usize]
     }
 
     /// Returns the sum of all parts.

@@ -4,6 +4,7 @@
 mod counter;
 mod in_flight;
 mod lag;
+mod late_runs;
 mod lateness;
 mod recent_max;
 mod stats;
@@ -14,6 +15,7 @@ pub(crate) use counter::{Counter, Limit};
 pub(crate) use in_flight::InFlight;
 pub(crate) use lag::LagHistogram;
 pub use lag::LagSnapshot;
+pub use late_runs::LateRuns;
 pub use lateness::{LateCause, LateRun, Lateness};
 pub(crate) use stats::TimerCounters;
 pub use stats::TimerStats;

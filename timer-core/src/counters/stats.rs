@@ -3,6 +3,7 @@
 use super::counter::Counter;
 use super::in_flight::InFlight;
 use super::lag::{LagHistogram, LagSnapshot};
+use super::late_runs::{LateRunCounters, LateRuns};
 use super::lateness::{Lateness, LatenessTotals};
 use super::recent_max::RecentMax;
 use super::worst::WorstRuns;
@@ -35,6 +36,7 @@ pub(crate) struct TimerCounters {
     /// this thread writes and reads it.
     pub(crate) lock_waits: Counter,
     pub(crate) lateness: LatenessTotals,
+    pub(crate) late_runs: LateRunCounters,
     pub(crate) worst: WorstRuns,
     pub(crate) in_flight: InFlight,
     /// Written by the turn's thread.
@@ -143,6 +145,8 @@ pub struct TimerStats {
     /// The time by which all runs together were late, from their deadlines to their starts, split
     /// by causes. It is the sum of `start_lag`, apart from tasks in the executor's queue.
     pub lateness: Lateness,
+    /// The late runs in a histogram for each cause.
+    pub late_runs: LateRuns,
     /// The time from the tick that the worker had to handle to the beginning of its turn.
     pub tick_lag: LagSnapshot,
     /// The time from the deadline of a task to the beginning of the hand-over of its batch. For

@@ -228,6 +228,7 @@ impl Engine {
             inbox_handovers: self.shards().iter().map(|shard| shard.requests()).sum(),
             shards: self.shards().len() as u64,
             lateness: counters.lateness.get(),
+            late_runs: counters.late_runs.get(),
             longest_batch: Duration::from_nanos(counters.longest_batch.get(self.context.now())),
             tick_lag: counters.tick_lag.snapshot(),
             timeout_lag: counters.handover_lag.snapshot().merged(&inline_lag),

@@ -146,7 +146,9 @@ fn start_queued(timeout: Timeout, handover: Option<&Handover>, context: &TimerCo
             let lag = now.saturating_sub(right.deadline().nanos());
             counters.start_lag.record_contended(lag);
             if let Some(handover) = handover {
-                counters.lateness.add_queued(now.saturating_sub(handover.at));
+                let queued = now.saturating_sub(handover.at);
+                counters.lateness.add_queued(queued);
+                counters.late_runs.record_part(LateCause::Executor, queued, 1);
                 if lag >= MIN_LATENESS + context.tick_nanos() {
                     handover.offer(&right, now, context);
                 }

@@ -100,6 +100,9 @@ impl Group {
         context.counters.lateness.add(&each, count, late.saturating_sub(waited * count));
         slow.waited(due, count, context);
         if waited >= MIN_LATENESS {
+            let mut mean = each;
+            mean.add(LateCause::Tick, late / count - waited);
+            context.counters.late_runs.record(&mean, count);
             let earliest = deadlines.iter().fold(end, |earliest, deadline| earliest.min(*deadline));
             let (lateness, behind) = split(earliest, self.tick, timeline, context);
             let at = clock::instant(timeline.end());

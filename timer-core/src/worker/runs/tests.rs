@@ -57,6 +57,9 @@ impl World {
         let (total, part) = (stats.lateness.total(), stats.lateness.part(cause));
         assert_eq!(total, stats.start_lag.sum(), "{:?}", stats.lateness);
         assert!(!total.is_zero() && part >= total.mul_f64(0.95), "{:?}", stats.lateness);
+        let late = stats.late_runs;
+        assert!(late.sum(cause) >= total.mul_f64(0.9), "{late:?}");
+        assert!(LateCause::ALL.iter().all(|other| *other == cause || late.sum(*other) <= total / 20), "{late:?}");
         let worst = self.engine.context.counters.worst.get(self.engine.context.now());
         let Some(worst) = worst.first() else { panic!("no run is known as late") };
         assert_eq!(worst.lateness.main_cause(), Some(cause), "{worst:?}");
