@@ -110,7 +110,7 @@ pub use counters::{LagSnapshot, LateCause, LateRun, LateRuns, Lateness, TimerSta
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use engine::{StopReport, Unprocessed};
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
-pub use entry::{Timeout, TimerTask};
+pub use entry::{Named, Timeout, TimerTask};
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use error::{BuildError, DeadlockError, RejectReason, ScheduleError, StopError};
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
@@ -121,6 +121,13 @@ pub use handle::{CancelOnDrop, Driver, ManualDriver, Timer, TimerBuilder, Turn, 
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 #[doc(no_inline)]
 pub use timer_executor as executor;
+
+/// The parts of [`named!`] that its callers do not name.
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::entry::TaskName;
+}
 
 /// Compiles and runs the examples in the README.
 #[cfg(doctest)]

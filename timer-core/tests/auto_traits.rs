@@ -17,6 +17,7 @@ auto_traits! {
     timer_core::Lateness: 1 1 1 1,
     timer_core::ManualDriver: 1 0 1 0,
     timer_core::MissedTickBehavior: 1 1 1 1,
+    timer_core::Named<(), Task>: 1 0 1 0,
     timer_core::RejectReason: 1 1 1 1,
     timer_core::ScheduleError<Task>: 1 1 1 0,
     timer_core::StopError: 1 1 1 1,

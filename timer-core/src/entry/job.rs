@@ -7,6 +7,7 @@ use crate::deadline::Nanos;
 use core::task::Waker;
 use std::any::type_name;
 use std::time::Duration;
+use timer_executor::panics;
 
 /// A task that is also told when it will not run.
 ///
@@ -56,7 +57,9 @@ pub trait TimerTask: Sized + Send + 'static {
     }
 
     /// Returns the name of the task in [`Timer::worst`](crate::Timer::worst) and in warnings. The
-    /// default is the name of the type.
+    /// default is the name of the type, which is also used if this function panics. The worker
+    /// calls the function when a run was late, so it must not block. [`named!`](crate::named) gives a
+    /// closure a name.
     fn name() -> &'static str {
         type_name::<Self>()
     }
@@ -137,7 +140,7 @@ impl<T: TimerTask> Job for Hooked<T> {
     const RUNS: Runs = Runs::Once;
 
     fn name() -> &'static str {
-        T::name()
+        panics::catch(T::name).unwrap_or_else(|_| type_name::<T>())
     }
 
     fn run(self, timeout: &Timeout) -> Option<(Self, Period)> {

@@ -57,6 +57,7 @@
 //!    reaches it.
 
 mod job;
+mod named;
 #[allow(clippy::disallowed_types, reason = "no other thread sees the list of a thread")]
 mod spare;
 pub(crate) mod state;
@@ -64,6 +65,7 @@ mod task_right;
 
 pub use job::TimerTask;
 pub(crate) use job::{Closure, Hooked, Job, Period, Periodic, Wakeup, period_nanos};
+pub use named::{Named, TaskName};
 pub(crate) use task_right::{TaskKind, TaskRight};
 
 use crate::deadline::{Deadline, Nanos};

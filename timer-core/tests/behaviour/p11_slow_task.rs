@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use timer_core::{LateCause, Timeout, Timer};
+use timer_core::{LateCause, Timeout, Timer, named as with_name};
 use timer_executor::{RayonExecutor, TaskExecutor, ThreadPoolExecutor};
 use tracing::Level;
 
@@ -33,6 +33,16 @@ fn a_task_longer_than_a_tick_causes_a_warning() {
     wait_until(|| timer.stats().longest_batch >= 30 * MILLI);
     let worst = timer.worst();
     assert!(worst.iter().any(|run| run.behind.is_some_and(|task| task.contains("a_task_longer"))), "{worst:?}");
+}
+
+#[test]
+fn a_closure_can_have_a_name() {
+    let complaints = log::complaints("closure-name");
+    let timer = Timer::builder().name("closure-name").tick_duration(20 * MILLI).build().unwrap();
+    accepted(timer.new_timeout_task(Duration::ZERO, with_name!("close idle connection", |_| watch_for(30 * MILLI))));
+    let event = next(&complaints);
+    assert!(event.fields.contains("close idle connection"), "{event:?}");
+    assert_eq!(format!("{:?}", with_name!("ping", |_| {})), "Named(\"ping\")");
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use timer_core::{Driver, RejectReason, Timeout, Timer};
-use timer_executor::Task;
+use timer_core::{Driver, RejectReason, Timeout, Timer, TimerTask};
+use timer_executor::{Task, ThreadPoolExecutor};
 
 /// Returns a timer whose driver's waker panics at each call, and the number of calls.
 fn with_a_waker_that_panics() -> (Timer, Driver, Arc<AtomicUsize>) {
@@ -190,4 +190,32 @@ fn panics_of_captures_handed_back_are_counted() {
     drop(driver);
     let stats = timer.stats();
     assert_eq!((stats.pending, stats.cancelled, stats.task_panics), (0, 3, 3));
+}
+
+/// A task whose name cannot be had.
+struct Nameless;
+
+impl TimerTask for Nameless {
+    fn run(self, _: &Timeout) {}
+
+    fn name() -> &'static str {
+        panic_on_purpose()
+    }
+}
+
+// The worker or the thread of the executor asks for the name, because the run is late.
+#[test]
+fn a_name_that_panics_harms_nobody() {
+    let builders = [Timer::builder(), Timer::builder().executor(ThreadPoolExecutor::new(1))];
+    for timer in builders.map(|builder| builder.build().unwrap()) {
+        let (release, released) = channel::<()>();
+        accepted(timer.new_timeout(Duration::ZERO, move |_| _ = released.recv()));
+        wait_until(|| timer.stats().running == 1);
+        accepted(timer.new_timeout_task(Duration::ZERO, Nameless));
+        watch_for(5 * MILLI);
+        drop(release);
+        wait_until(|| timer.worst().iter().any(|run| run.task.ends_with("Nameless")));
+        let after = accepted(timer.new_timeout(Duration::ZERO, |_| {}));
+        wait_until(|| after.is_expired());
+    }
 }

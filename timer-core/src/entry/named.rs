@@ -1,0 +1,97 @@
+//! Names for closures.
+
+use super::{Timeout, TimerTask};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// A closure with a name, which the macro [`named!`](crate::named) makes.
+///
+/// The name is a part of the type, so it takes neither memory nor time.
+///
+/// # Examples
+///
+/// A refused task gives its closure back:
+///
+/// ```
+/// use std::time::Duration;
+/// use timer_core::{Timer, named};
+///
+/// let timer = Timer::new();
+/// timer.stop()?;
+/// let refused = timer.new_timeout_task(Duration::from_secs(1), named!("ping", |_| println!("ping")));
+/// let _ping = refused.unwrap_err().into_inner().into_inner();
+/// # Ok::<(), timer_core::StopError>(())
+/// ```
+pub struct Named<N, F> {
+    task: F,
+    name: PhantomData<fn() -> N>,
+}
+
+/// The type of a name.
+#[doc(hidden)]
+pub trait TaskName: 'static {
+    const NAME: &'static str;
+}
+
+impl<N: TaskName, F: FnOnce(&Timeout) + Send + 'static> Named<N, F> {
+    #[doc(hidden)]
+    pub fn new(task: F) -> Self {
+        Self { task, name: PhantomData }
+    }
+
+    /// Returns the closure.
+    pub fn into_inner(self) -> F {
+        self.task
+    }
+}
+
+impl<N: TaskName, F: FnOnce(&Timeout) + Send + 'static> TimerTask for Named<N, F> {
+    #[inline]
+    fn run(self, timeout: &Timeout) {
+        (self.task)(timeout);
+    }
+
+    fn name() -> &'static str {
+        N::NAME
+    }
+}
+
+impl<N: TaskName, F> fmt::Debug for Named<N, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Named").field(&N::NAME).finish()
+    }
+}
+
+/// Gives a closure a name for [`Timer::worst`](crate::Timer::worst) and for warnings, and returns a
+/// [`TimerTask`] for [`new_timeout_task`](crate::Timer::new_timeout_task).
+///
+/// Without it, the name of a closure is that of its type, such as `app::main::{{closure}}`. The
+/// name is a constant text, because it belongs to the type of the task. Scheduling and running such
+/// a task costs the same as for the closure alone.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use timer_core::{Timer, named};
+///
+/// let timer = Timer::new();
+/// let connection = 17;
+/// let idle = named!("close idle connection", move |_| println!("closing {connection}"));
+/// timer.new_timeout_task(Duration::from_secs(30), idle)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(alias = "label")]
+#[doc(alias = "task_name")]
+#[doc(alias = "with_name")]
+#[macro_export]
+macro_rules! named {
+    ($name:expr, $task:expr $(,)?) => {{
+        // The task may use a type of the caller, so the name must be one that no caller has.
+        struct __TimerTaskName;
+        impl $crate::__private::TaskName for __TimerTaskName {
+            const NAME: &'static str = $name;
+        }
+        $crate::Named::<__TimerTaskName, _>::new($task)
+    }};
+}
