@@ -11,6 +11,7 @@
 //! | `http` | [`TimerMetrics::serve`], metrics and a live page, no async runtime | `httparse` |
 //! | `metrics` | [`Publisher`] to the installed recorder | `metrics` |
 //! | `durable` | `DurableMetrics` for the timers of `timer-durable` | `timer-durable` |
+//! | `protobuf` | native histograms under `/metrics` | `prost` |
 //!
 #![cfg_attr(feature = "prometheus", doc = "```")]
 #![cfg_attr(not(feature = "prometheus"), doc = "```ignore")]
@@ -70,6 +71,20 @@
 //!
 //! In a quiescent timer, scheduled = pending + expired + cancelled.
 //!
+//! # Native histograms
+//!
+//! With the feature `protobuf`, `/metrics` also answers in Prometheus' protobuf format, if the
+//! scraper asks for it. There the lags of timers also have native buckets. Each native bound is 9 %
+//! above the one before, so a quantile is known to 5 %. A classic bound is 2 to 2.5 times the one
+//! before. The text formats stay as they are.
+//!
+//! A Prometheus asks for protobuf if native histograms are enabled, and then leaves the classic
+//! buckets out, which the dashboard and the alerts below use. Set
+//! `always_scrape_classic_histograms: true` for the job to keep both (`scrape_classic_histograms`
+//! before version 3, from 2.45 on). Durable timers have classic histograms alone.
+//!
+//! Your own server encodes a registry with `prometheus_client::encoding::prometheus_protobuf`.
+//!
 //! # Dashboard and alerts
 //!
 //! The crate's folder contains a Grafana dashboard (`grafana/dashboard.json`) and alert rules for
@@ -116,6 +131,8 @@ mod durable;
 mod facade;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(feature = "protobuf")]
+mod native;
 #[cfg(feature = "prometheus")]
 mod prometheus;
 #[cfg(any(feature = "prometheus", feature = "metrics"))]
@@ -136,7 +153,7 @@ pub use durable::DurableMetrics;
 #[cfg(feature = "metrics")]
 pub use facade::Publisher;
 #[cfg(feature = "http")]
-pub use http::{ListenAddr, MetricsServer, MetricsSite, ParseListenAddrError, Reply, ServeOptions};
+pub use http::{ListenAddr, MetricsServer, MetricsSite, ParseListenAddrError, Reply, Request, ServeOptions};
 pub use snapshot::TimerSnapshot;
 pub use timer_metrics::TimerMetrics;
 pub use watch::Watch;

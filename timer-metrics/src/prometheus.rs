@@ -5,6 +5,8 @@
 //! collector passes the name without them.
 
 use crate::buckets::{LAG_BUCKETS, counts};
+#[cfg(feature = "protobuf")]
+use crate::native::NativeLag;
 use crate::series::{CAUSE, LABEL, SERIES, Series, Value};
 use crate::snapshot::TimerSnapshot;
 use crate::timer_metrics::TimerMetrics;
@@ -154,5 +156,10 @@ fn histogram(mut metric: MetricEncoder<'_>, lag: &LagSnapshot) -> fmt::Result {
     let bounds = LAG_BUCKETS.iter().map(Duration::as_secs_f64).chain([f64::INFINITY]);
     // The encoder takes the count of each bucket alone and accumulates them.
     let buckets: Vec<(f64, u64)> = bounds.zip(counts(lag, LAG_BUCKETS)).collect();
-    metric.encode_histogram::<NoLabelSet>(lag.sum().as_secs_f64(), lag.count(), &buckets, None)
+    let (sum, count) = (lag.sum().as_secs_f64(), lag.count());
+    // The encoder of text leaves the native buckets out.
+    #[cfg(feature = "protobuf")]
+    return metric.encode_histogram_with_native::<NoLabelSet>(sum, count, &buckets, None, NativeLag::of(lag).fields());
+    #[cfg(not(feature = "protobuf"))]
+    metric.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
 }

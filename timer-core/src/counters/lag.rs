@@ -243,6 +243,28 @@ impl LagSnapshot {
         let nanos = u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX);
         self.counts.iter().take(bucket_of(nanos) + 1).sum()
     }
+
+    /// Returns the values in ascending order, each with the number of its occurrences. Values that
+    /// differ by less than 1 % may be counted as one, which is the greatest that they can be. Use
+    /// this for a histogram with other buckets.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    ///
+    /// let (timer, mut driver) = Timer::builder().build_manual()?;
+    /// timer.new_timeout(Duration::from_millis(5), |_| {})?;
+    /// driver.advance(Duration::from_millis(5));
+    /// assert!(timer.stats().timeout_lag.values().eq([(Duration::ZERO, 1)]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "buckets")]
+    pub fn values(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
+        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        counts.map(|(bucket, count)| (Duration::from_nanos(upper_edge(bucket).min(self.max)), *count))
+    }
 }
 
 impl fmt::Debug for LagSnapshot {
@@ -294,6 +316,9 @@ mod tests {
         let half = lag.count_up_to(Duration::from_micros(500));
         assert!((500..=505).contains(&half), "{half}");
         assert_eq!(lag.count_up_to(Duration::MAX), 1_000);
+        assert_eq!(lag.values().map(|(_, count)| count).sum::<u64>(), 1_000);
+        assert!(lag.values().is_sorted_by(|one, other| one.0 < other.0));
+        assert_eq!(lag.values().last().map(|(value, _)| value), Some(lag.max()));
     }
 
     // The rank is rounded up, so the median of three values is the second one.

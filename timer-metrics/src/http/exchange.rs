@@ -25,7 +25,7 @@ pub(super) fn exchange(stream: &TcpStream, site: &Site, limits: Limits, stage: &
         Err(NoRequest::Gone) => return,
     };
     // The reply is abandoned if the client does not read it in time.
-    if deadline::write(stream, reply.into_bytes().as_slice(), Instant::now() + limits.reply).is_ok() {
+    if deadline::write(stream, reply.into_message().as_slice(), Instant::now() + limits.reply).is_ok() {
         say_goodbye(stream, Instant::now() + limits.goodbye);
     }
 }

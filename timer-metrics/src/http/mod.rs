@@ -30,8 +30,10 @@ mod stage;
 pub use address::{ListenAddr, ParseListenAddrError};
 pub use options::ServeOptions;
 pub use reply::Reply;
+pub use request::Request;
 
 use crate::timer_metrics::TimerMetrics;
+use accept::Format;
 use limits::Limits;
 use listener::Listener;
 use prometheus_client::registry::Registry;
@@ -46,7 +48,7 @@ use std::sync::Arc;
 ///
 /// | path | content |
 /// |---|---|
-/// | `/metrics` | OpenMetrics text 1.0.0 or Prometheus text 0.0.4, by the request's `Accept` |
+/// | `/metrics` | OpenMetrics text 1.0.0 or Prometheus text 0.0.4, by the request's `Accept`, and with the feature `protobuf` also protobuf |
 /// | `/` | a live page with counts, rates and lags, in one document without parts from elsewhere |
 /// | `/stats.json` | the figures of the page |
 /// | `/healthz` | `ok`, and the ages of the leases of durable timers; status 503 if one is above 60 s |
@@ -166,17 +168,19 @@ impl fmt::Debug for MetricsServer {
 /// In axum, with `nest_service("/timers", ..)` or a fallback below it:
 ///
 /// ```
-/// use timer_metrics::{MetricsSite, ServeOptions, TimerMetrics};
+/// use timer_metrics::{MetricsSite, Request, ServeOptions, TimerMetrics};
 ///
 /// let timer = timer_core::Timer::new();
 /// let site = TimerMetrics::from_iter([&timer]).site(ServeOptions::new())?;
-/// let handle = move |method: &str, path: &str, accept: &str| {
-///     let reply = site.respond(method, path, accept);
+/// let handle = move |method: &str, target: &str, headers: &[(&str, &str)]| {
+///     let request = Request::new(method, target);
+///     let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+///     let reply = site.respond_to(&request);
 ///     let headers: Vec<(&str, &str)> = reply.headers().collect();
-///     (reply.status(), headers, reply.into_body())
+///     (reply.status(), headers, reply.into_bytes())
 /// };
-/// let (status, _, body) = handle("GET", "/metrics", "");
-/// assert!(status == 200 && body.contains("timer_pending_timeouts{timer=\"timer\"} 0\n"));
+/// let (status, _, body) = handle("GET", "/metrics", &[("Host", "example.com")]);
+/// assert!(status == 200 && body.starts_with(b"# HELP timer_pending_timeouts"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -185,12 +189,26 @@ pub struct MetricsSite {
 }
 
 impl MetricsSite {
-    /// Returns the reply to a request. `path` is relative to the site, begins with `/` and has no
-    /// query. `accept` is the value of the header `Accept`, or empty. The paths and the statuses
-    /// are those of [`MetricsServer`].
+    /// Returns the reply to a request. The paths and the statuses are those of [`MetricsServer`].
     ///
     /// The call takes as long as the collectors, some microseconds per timer, and never blocks a
     /// worker. A panic of a collector is contained.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_metrics::{Request, ServeOptions, TimerMetrics};
+    /// let site = TimerMetrics::new().site(ServeOptions::new())?;
+    /// assert_eq!(site.respond_to(&Request::new("GET", "/healthz")).into_bytes(), &b"ok\n"[..]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn respond_to(&self, request: &Request) -> Reply {
+        self.site.age();
+        self.site.answer(request)
+    }
+
+    /// Returns the reply to a request of which only `Accept` is known, or empty. `path` has no
+    /// query. The same as [`respond_to`](Self::respond_to), except that every body is text.
     ///
     /// # Examples
     ///
@@ -202,7 +220,7 @@ impl MetricsSite {
     /// ```
     pub fn respond(&self, method: &str, path: &str, accept: &str) -> Reply {
         self.site.age();
-        self.site.respond(method, path, accept)
+        self.site.respond(method, path, Format::wanted_text(accept))
     }
 }
 

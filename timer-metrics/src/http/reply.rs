@@ -14,7 +14,7 @@ pub struct Reply {
     content_type: &'static str,
     /// Further header lines, each with its line end.
     headers: &'static str,
-    body: Cow<'static, str>,
+    body: Cow<'static, [u8]>,
     /// Set for a reply to `HEAD`, with the same head and no body.
     head_only: bool,
 }
@@ -50,7 +50,8 @@ impl Reply {
         iter::once(("Content-Type", self.content_type)).chain(others)
     }
 
-    /// Returns the body, which is empty in a reply to `HEAD`.
+    /// Returns the body as text, which is empty in a reply to `HEAD`. Protobuf is not text, so take
+    /// the [bytes](Self::into_bytes) of a reply that may have it.
     ///
     /// # Examples
     ///
@@ -61,10 +62,29 @@ impl Reply {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn into_body(self) -> Cow<'static, str> {
-        if self.head_only { Cow::Borrowed("") } else { self.body }
+        match self.into_bytes() {
+            Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
+            Cow::Owned(bytes) => String::from_utf8(bytes)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+                .into(),
+        }
     }
 
-    pub(super) fn ok(content_type: &'static str, headers: &'static str, body: impl Into<Cow<'static, str>>) -> Self {
+    /// Returns the body, which is empty in a reply to `HEAD`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_metrics::{ServeOptions, TimerMetrics};
+    /// let site = TimerMetrics::new().site(ServeOptions::new())?;
+    /// assert_eq!(site.respond("GET", "/metrics", "*/*").into_bytes(), &b""[..]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn into_bytes(self) -> Cow<'static, [u8]> {
+        if self.head_only { Cow::Borrowed(&[]) } else { self.body }
+    }
+
+    pub(super) fn ok(content_type: &'static str, headers: &'static str, body: impl Into<Cow<'static, [u8]>>) -> Self {
         Self { status: 200, content_type, headers, body: body.into(), head_only: false }
     }
 
@@ -75,19 +95,18 @@ impl Reply {
             _ => "",
         };
         let headers = if status == 405 { "Allow: GET, HEAD\r\n" } else { "" };
-        let body = format!("{status} {}{hint}\n", reason(status)).into();
-        Self { status, content_type: TEXT, headers, body, head_only: false }
+        Self::text(status, headers, format!("{status} {}{hint}\n", reason(status)))
     }
 
-    pub(super) fn with_status(self, status: u16) -> Self {
-        Self { status, ..self }
+    pub(super) fn text(status: u16, headers: &'static str, text: impl Into<String>) -> Self {
+        Self { status, ..Self::ok(TEXT, headers, text.into().into_bytes()) }
     }
 
     pub(super) fn head_only(self, head_only: bool) -> Self {
         Self { head_only, ..self }
     }
 
-    pub(super) fn into_bytes(self) -> Vec<u8> {
+    pub(super) fn into_message(self) -> Vec<u8> {
         let Self { status, content_type, headers, body, head_only } = self;
         let head = format!(
             "HTTP/1.1 {status} {}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n{headers}\
@@ -97,7 +116,7 @@ impl Reply {
         );
         let mut bytes = head.into_bytes();
         if !head_only {
-            bytes.extend(body.as_bytes());
+            bytes.extend_from_slice(&body);
         }
         bytes
     }
@@ -111,6 +130,7 @@ fn reason(status: u16) -> &'static str {
         404 => "Not Found",
         405 => "Method Not Allowed",
         408 => "Request Timeout",
+        409 => "Conflict",
         503 => "Service Unavailable",
         431 => "Request Header Fields Too Large",
         505 => "HTTP Version Not Supported",

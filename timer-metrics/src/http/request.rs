@@ -1,4 +1,4 @@
-//! The head of a request: method, path and accepted formats. Bodies are not read.
+//! A request: method, target and headers. Bodies are not read.
 
 use super::deadline;
 use super::limits::Limits;
@@ -6,16 +6,23 @@ use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::time::Instant;
 
-/// The parts of a request that the server uses.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) method: String,
-    /// The path without the query.
-    pub(super) path: String,
-    /// All values of `Accept`, joined by commas.
-    pub(super) accept: String,
-    /// The hosts that the target and the header `Host` name.
-    pub(super) hosts: Vec<String>,
+/// A request to a [`MetricsSite`](crate::MetricsSite), taken over from any HTTP server.
+///
+/// # Examples
+///
+/// ```
+/// use timer_metrics::{Request, ServeOptions, TimerMetrics};
+///
+/// let site = TimerMetrics::new().site(ServeOptions::new())?;
+/// let request = Request::new("GET", "/metrics").header("Accept", "application/openmetrics-text");
+/// assert_eq!(site.respond_to(&request).into_bytes(), &b"# EOF\n"[..]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    method: String,
+    target: String,
+    headers: Vec<(String, String)>,
 }
 
 /// The reason why there is no request.
@@ -28,6 +35,57 @@ pub(super) enum NoRequest {
 }
 
 impl Request {
+    /// Creates a request without headers. `target` is relative to the site and begins with `/`. It
+    /// may have a query.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_metrics::Request;
+    /// let request = Request::new("GET", "/stats.json");
+    /// ```
+    pub fn new(method: impl Into<String>, target: impl Into<String>) -> Self {
+        Self { method: method.into(), target: target.into(), headers: Vec::new() }
+    }
+
+    /// Adds a header. A site reads `Accept` and ignores all others.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_metrics::Request;
+    /// let request = Request::new("GET", "/metrics").header("Accept", "text/plain");
+    /// ```
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    pub(super) fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// Returns the path without the query.
+    pub(super) fn path(&self) -> &str {
+        split(&self.target).1
+    }
+
+    /// Returns all values of `Accept`, joined by commas.
+    pub(super) fn accept(&self) -> String {
+        self.values("accept").collect::<Vec<_>>().join(",")
+    }
+
+    /// Returns the hosts that the target and the header `Host` name.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.values("host").chain(split(&self.target).0)
+    }
+
+    fn values(&self, name: &'static str) -> impl Iterator<Item = &str> {
+        let headers = self.headers.iter().filter(move |(key, _)| key.eq_ignore_ascii_case(name));
+        headers.map(|(_, value)| value.as_str())
+    }
+
     /// Reads the head of a request from the socket.
     pub(super) fn read(stream: &TcpStream, deadline: Instant) -> Result<Self, NoRequest> {
         let mut buffer = vec![0; Limits::HEAD];
@@ -57,35 +115,33 @@ impl Request {
             Err(httparse::Error::Version) => return Err(NoRequest::Refused(505)),
             Err(_) => return Err(NoRequest::Refused(400)),
         }
-        let values = |name: &str| -> Vec<String> {
-            let headers = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name));
-            headers.map(|header| String::from_utf8_lossy(header.value).into_owned()).collect()
-        };
-        let (host, path) = host_and_path(request.path.unwrap_or_default());
+        let headers = request.headers.iter().map(|header| {
+            let value = String::from_utf8_lossy(header.value).into_owned();
+            (header.name.to_owned(), value)
+        });
         Ok(Some(Self {
-            method: request.method.unwrap_or_default().to_owned(),
-            path: path.to_owned(),
-            accept: values("accept").join(","),
-            hosts: values("host").into_iter().chain(host.map(str::to_owned)).collect(),
+            headers: headers.collect(),
+            ..Self::new(request.method.unwrap_or_default(), request.path.unwrap_or_default())
         }))
     }
 }
 
-/// Returns the host and the path of a target in either form, `/a?b` or `http://host/a?b`.
-fn host_and_path(target: &str) -> (Option<&str>, &str) {
-    let target = target.split(['?', '#']).next().unwrap_or(target);
+/// Returns the host, the path and the query of a target in either form, `/a?b` or `http://host/a?b`.
+fn split(target: &str) -> (Option<&str>, &str, &str) {
+    let target = target.split('#').next().unwrap_or(target);
+    let (target, query) = target.split_once('?').unwrap_or((target, ""));
     match target.split_once("://") {
         Some((scheme, rest)) if !scheme.contains('/') => {
             let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-            (Some(host), if path.is_empty() { "/" } else { path })
+            (Some(host), if path.is_empty() { "/" } else { path }, query)
         }
-        _ => (None, target),
+        _ => (None, target, query),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{NoRequest, Request, host_and_path};
+    use super::{NoRequest, Request, split};
 
     #[test]
     fn parses_a_head_once_it_is_complete() {
@@ -94,9 +150,9 @@ mod tests {
             assert_eq!(Request::parse(&head[..end]), Ok(None), "{end}");
         }
         let request = Request::parse(head).unwrap().unwrap();
-        assert_eq!((request.method.as_str(), request.path.as_str()), ("GET", "/metrics"));
-        assert_eq!(request.accept, "text/plain,*/*;q=0.1");
-        assert_eq!(request.hosts, ["a", "b:1"]);
+        assert_eq!((request.method(), request.path()), ("GET", "/metrics"));
+        assert_eq!(request.accept(), "text/plain,*/*;q=0.1");
+        assert_eq!(request.hosts().collect::<Vec<_>>(), ["a", "b:1"]);
     }
 
     #[test]
@@ -117,10 +173,10 @@ mod tests {
         for target in
             ["/metrics", "/metrics?a=http://b/c", "http://host:1/metrics", "http://host/metrics#x", "/metrics?"]
         {
-            assert_eq!(host_and_path(target).1, "/metrics", "{target}");
+            assert_eq!(split(target).1, "/metrics", "{target}");
         }
-        assert_eq!(host_and_path("http://host"), (Some("host"), "/"));
-        assert_eq!(host_and_path("http://host?from=/metrics"), (Some("host"), "/"));
-        assert_eq!(host_and_path("*"), (None, "*"));
+        assert_eq!(split("http://host"), (Some("host"), "/", ""));
+        assert_eq!(split("http://host?from=/metrics"), (Some("host"), "/", "from=/metrics"));
+        assert_eq!(split("*"), (None, "*", ""));
     }
 }

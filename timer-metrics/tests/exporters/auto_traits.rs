@@ -21,6 +21,7 @@ auto_traits! {
     timer_metrics::MetricsSite: 1 1 1 0,
     timer_metrics::ParseListenAddrError: 1 1 1 1,
     timer_metrics::Reply: 1 1 1 1,
+    timer_metrics::Request: 1 1 1 1,
     timer_metrics::ServeOptions: 1 1 1 1,
 }
 

@@ -38,8 +38,8 @@ struct Prometheus {
 
 impl Prometheus {
     /// Starts a Prometheus that scrapes `target` and itself once a second and loads the alert
-    /// rules. Each one needs its own `name`.
-    fn start(name: &str, target: &str) -> Self {
+    /// rules. Each one needs its own `name`. `options` are further ones of the command line.
+    fn start(name: &str, target: &str, options: &[&str]) -> Self {
         // A port that is free at the moment.
         let own = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let folder = format!("{FOLDER}/{name}");
@@ -54,7 +54,7 @@ impl Prometheus {
         let log = File::create(format!("{folder}/prometheus.log")).unwrap();
         let mut command = Command::new("prometheus");
         command.args(["--config.file=prometheus.yml", "--storage.tsdb.path=data", "--log.level=warn"]);
-        command.arg(format!("--web.listen-address={own}")).current_dir(&folder);
+        command.arg(format!("--web.listen-address={own}")).args(options).current_dir(&folder);
         let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         Self { child, url: format!("http://{own}"), folder }
     }
@@ -117,7 +117,7 @@ fn promtool_returns_the_counts_of_the_timer() {
     let server = TimerMetrics::from_iter([&timer]).serve(0).unwrap();
     let hour = Duration::from_secs(3_600);
     let far: Vec<_> = (0..WAIT).map(|_| timer.new_timeout(hour, |_| ()).unwrap()).collect();
-    let mut prometheus = Prometheus::start("e2e", &server.local_addr().to_string());
+    let mut prometheus = Prometheus::start("e2e", &server.local_addr().to_string(), &[]);
     prometheus.until("timer_pending_timeouts{timer='e2e'}", |pending| pending == f64::from(WAIT));
 
     // Prometheus scrapes while they run.
@@ -156,4 +156,29 @@ fn promtool_returns_the_counts_of_the_timer() {
     // Prometheus evaluates the rules without a failure.
     prometheus.until("sum(prometheus_rule_evaluations_total)", |times| times > 0.0);
     prometheus.until("sum(prometheus_rule_evaluation_failures_total)", |times| times == 0.0);
+}
+
+/// A Prometheus with native histograms asks for protobuf, and gets finer buckets.
+#[cfg(feature = "protobuf")]
+#[test]
+#[ignore = "needs Prometheus: cargo xtask metrics-e2e"]
+fn promtool_returns_native_histograms() {
+    let (timer, mut driver) = Timer::builder().name("native").build_manual().unwrap();
+    driver.advance(Duration::from_secs(3_600));
+    for step in 1..=100 {
+        timer.new_timeout_at(driver.now() - step * Duration::from_millis(1), |_| ()).unwrap();
+    }
+    driver.advance(Duration::ZERO);
+    let server = TimerMetrics::from_iter([&timer]).serve(0).unwrap();
+    let target = server.local_addr().to_string();
+    let mut prometheus = Prometheus::start("native", &target, &["--enable-feature=native-histograms"]);
+    prometheus.until("timer_timeouts_expired_total{timer='native'}", |expired| expired == 100.0);
+    let lag = "timer_timeout_lag_seconds{timer='native'}";
+    prometheus.until(&format!("histogram_count({lag})"), |count| count == 100.0);
+    prometheus.until(&format!("histogram_sum({lag})"), |sum| (sum - 5.05).abs() < 1e-6);
+    for (q, exact) in [(0.5, 0.050), (0.9, 0.090), (0.99, 0.099)] {
+        let found = prometheus.until(&format!("histogram_quantile({q}, {lag})"), |value| value > 0.0);
+        println!("quantile {q}: {found} for {exact}");
+        assert!((found / exact - 1.0).abs() < 0.05, "{found} for {exact}");
+    }
 }

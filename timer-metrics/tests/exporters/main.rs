@@ -18,6 +18,8 @@ mod facade;
 mod http;
 #[cfg(feature = "http")]
 mod live;
+#[cfg(all(feature = "http", feature = "protobuf"))]
+mod native;
 #[cfg(feature = "prometheus")]
 mod openmetrics;
 mod snapshots;
