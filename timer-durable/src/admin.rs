@@ -67,7 +67,7 @@ impl DurableTimer {
     /// [`Error::Store`] if nothing was written, or if the store cannot pause topics, and
     /// [`Error::Stopped`].
     pub fn pause<P>(&self, topic: Topic<P>) -> Result<(), Error> {
-        self.set_paused(topic.name, true)?.recv().unwrap_or(Err(Error::Stopped))
+        self.pause_by_name(topic.name)
     }
 
     /// The same as [`pause`](Self::pause), but does not block the thread.
@@ -76,8 +76,7 @@ impl DurableTimer {
     ///
     /// As for [`pause`](Self::pause).
     pub fn pause_async<P>(&self, topic: Topic<P>) -> impl Future<Output = Result<(), Error>> + Send + use<P> {
-        let answer = self.set_paused(topic.name, true);
-        async move { answer?.await.unwrap_or(Err(Error::Stopped)) }
+        self.pause_by_name_async(topic.name)
     }
 
     /// Resumes a topic. Its timeouts that are due begin in order, and use at most half of
@@ -87,7 +86,7 @@ impl DurableTimer {
     ///
     /// As for [`pause`](Self::pause).
     pub fn resume<P>(&self, topic: Topic<P>) -> Result<(), Error> {
-        self.set_paused(topic.name, false)?.recv().unwrap_or(Err(Error::Stopped))
+        self.resume_by_name(topic.name)
     }
 
     /// The same as [`resume`](Self::resume), but does not block the thread.
@@ -96,7 +95,45 @@ impl DurableTimer {
     ///
     /// As for [`pause`](Self::pause).
     pub fn resume_async<P>(&self, topic: Topic<P>) -> impl Future<Output = Result<(), Error>> + Send + use<P> {
-        let answer = self.set_paused(topic.name, false);
+        self.resume_by_name_async(topic.name)
+    }
+
+    /// Pauses the topic of this name. It need not have a handler here. Otherwise the same as
+    /// [`pause`](Self::pause), for programs that know the name at run time only.
+    ///
+    /// # Errors
+    ///
+    /// As for [`pause`](Self::pause).
+    pub fn pause_by_name(&self, topic: &str) -> Result<(), Error> {
+        self.set_paused(topic, true)?.recv().unwrap_or(Err(Error::Stopped))
+    }
+
+    /// Resumes the topic of this name. Otherwise the same as [`resume`](Self::resume).
+    ///
+    /// # Errors
+    ///
+    /// As for [`pause`](Self::pause).
+    pub fn resume_by_name(&self, topic: &str) -> Result<(), Error> {
+        self.set_paused(topic, false)?.recv().unwrap_or(Err(Error::Stopped))
+    }
+
+    /// The same as [`pause_by_name`](Self::pause_by_name), but does not block the thread.
+    ///
+    /// # Errors
+    ///
+    /// As for [`pause`](Self::pause).
+    pub fn pause_by_name_async(&self, topic: &str) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+        let answer = self.set_paused(topic, true);
+        async move { answer?.await.unwrap_or(Err(Error::Stopped)) }
+    }
+
+    /// The same as [`resume_by_name`](Self::resume_by_name), but does not block the thread.
+    ///
+    /// # Errors
+    ///
+    /// As for [`pause`](Self::pause).
+    pub fn resume_by_name_async(&self, topic: &str) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+        let answer = self.set_paused(topic, false);
         async move { answer?.await.unwrap_or(Err(Error::Stopped)) }
     }
 
@@ -118,11 +155,11 @@ impl DurableTimer {
         self.use_store_async(|store| store.paused_topics())
     }
 
-    fn set_paused(&self, topic: &'static str, is_paused: bool) -> Result<oneshot::Receiver<Result<(), Error>>, Error> {
+    fn set_paused(&self, topic: &str, is_paused: bool) -> Result<oneshot::Receiver<Result<(), Error>>, Error> {
         if is_keeper() {
             return Err(Error::OnKeeper);
         }
-        let (reply, answer) = Reply::new();
+        let (topic, (reply, answer)) = (topic.into(), Reply::new());
         self.inner.parts.keeper.send(Message::Pause { topic, is_paused, reply }).map_err(|_| Error::Stopped)?;
         self.settle();
         Ok(answer)

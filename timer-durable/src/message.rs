@@ -12,6 +12,7 @@ use crate::store::{Store, StoreError};
 use crate::time::When;
 use crate::transaction::Target;
 use crate::work::Work;
+use std::sync::Arc;
 use std::time::Instant;
 use timer_executor::panics;
 
@@ -24,7 +25,7 @@ pub(crate) enum Message {
     Ended(AttemptEnd),
     /// Pauses or resumes a topic.
     Pause {
-        topic: &'static str,
+        topic: Arc<str>,
         is_paused: bool,
         reply: Reply<()>,
     },

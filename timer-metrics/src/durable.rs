@@ -111,6 +111,13 @@ impl DurableMetrics {
         registry.register_collector(Box::new(DurableCollector { metrics: self.clone() }));
     }
 
+    /// Returns the timer with this label.
+    #[cfg(feature = "http")]
+    pub(crate) fn timer(&self, label: &str) -> Option<DurableTimer> {
+        let list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        list.watched.iter().find(|watched| watched.label == label)?.timer.upgrade()
+    }
+
     /// Returns a snapshot of every living timer of the set. Does not touch the stores.
     pub(crate) fn snapshots(&self) -> Vec<DurableSnapshot> {
         let list = || self.list.lock().unwrap_or_else(PoisonError::into_inner);

@@ -11,9 +11,17 @@ pub(super) fn is_allowed(host: &str, names: &[String]) -> bool {
     if let Some((address, _)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return address.parse::<Ipv6Addr>().is_ok();
     }
-    let name = host.split_once(':').map_or(host, |(name, _)| name);
-    let is_named = |known: &str| known.eq_ignore_ascii_case(name);
-    name.parse::<IpAddr>().is_ok() || is_named("localhost") || names.iter().any(|known| is_named(known))
+    let name = without_port(host);
+    name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost") || is_named(host, names)
+}
+
+/// Returns `true` if `host` is one of `names`. The port does not matter.
+pub(super) fn is_named(host: &str, names: &[String]) -> bool {
+    names.iter().any(|name| name.eq_ignore_ascii_case(without_port(host)))
+}
+
+fn without_port(host: &str) -> &str {
+    host.split_once(':').map_or(host, |(name, _)| name)
 }
 
 #[cfg(test)]

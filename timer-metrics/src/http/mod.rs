@@ -13,10 +13,13 @@
 //! outside its machine or pod should mount the registry in a server that has them.
 
 mod accept;
+#[cfg(feature = "durable")]
+mod actions;
 mod address;
 mod deadline;
 mod exchange;
 mod hosts;
+mod json;
 mod limits;
 mod listener;
 mod live;
@@ -58,7 +61,8 @@ use std::sync::Arc;
 /// visible. Rates are changes since earlier requests, so nothing is measured while no page is open.
 /// The counts of the first 500 timers are kept for a minute, about 1 KB each, and other timers have
 /// no rates.
-/// With the feature `durable`, `ServeOptions::durable` adds durable timers to the page.
+/// With the feature `durable`, `ServeOptions::durable` adds durable timers to the page, and
+/// `ServeOptions::actions` lets its users act on them.
 ///
 /// The server answers `GET` and `HEAD`. Other methods get status 405, other paths 404, malformed
 /// requests 400. `OPTIONS *` is answered like `OPTIONS /metrics`. The status is 500 if a collector
@@ -161,7 +165,7 @@ impl fmt::Debug for MetricsServer {
 ///
 /// Mount the site at a path that ends in `/`, because the live page asks for `stats.json` relative
 /// to its own path. The server is responsible for the names under which it answers, so
-/// [`ServeOptions::host`] has no effect.
+/// [`ServeOptions::host`] only tells under which names actions are allowed.
 ///
 /// # Examples
 ///
@@ -192,7 +196,8 @@ impl MetricsSite {
     /// Returns the reply to a request. The paths and the statuses are those of [`MetricsServer`].
     ///
     /// The call takes as long as the collectors, some microseconds per timer, and never blocks a
-    /// worker. A panic of a collector is contained.
+    /// worker. A panic of a collector is contained. Only an action on a durable timer and the list
+    /// of its timeouts wait, for its store.
     ///
     /// # Examples
     ///
@@ -208,7 +213,8 @@ impl MetricsSite {
     }
 
     /// Returns the reply to a request of which only `Accept` is known, or empty. `path` has no
-    /// query. The same as [`respond_to`](Self::respond_to), except that every body is text.
+    /// query. The same as [`respond_to`](Self::respond_to), except that every body is text and that
+    /// no action is possible.
     ///
     /// # Examples
     ///

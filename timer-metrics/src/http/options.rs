@@ -1,6 +1,8 @@
 //! Settings of the server that [`TimerMetrics::serve_with`](crate::TimerMetrics::serve_with)
 //! starts.
 
+#[cfg(feature = "durable")]
+use super::actions::Actions;
 use super::live::Live;
 use super::site::Site;
 #[cfg(feature = "durable")]
@@ -31,6 +33,8 @@ pub struct ServeOptions {
     hosts: Vec<String>,
     #[cfg(feature = "durable")]
     durable: DurableMetrics,
+    #[cfg(feature = "durable")]
+    has_actions: bool,
 }
 
 impl ServeOptions {
@@ -127,6 +131,63 @@ impl ServeOptions {
         self
     }
 
+    /// Lets the users of the page act on the durable timers. By default the page is read-only, and
+    /// the paths below do not exist (status 404).
+    ///
+    /// | request | effect |
+    /// |---|---|
+    /// | `GET /timeouts.json?timer=T` | lists the 20 earliest timeouts, 20 dead letters and the paused topics |
+    /// | `POST /actions/cancel?timer=T&id=ID` | cancels a pending timeout |
+    /// | `POST /actions/run?timer=T&id=ID` | makes a pending timeout due now |
+    /// | `POST /actions/requeue?timer=T&id=ID` | makes a dead letter pending again and due now |
+    /// | `POST /actions/pause?timer=T&topic=NAME` | pauses a topic on all nodes |
+    /// | `POST /actions/resume?timer=T&topic=NAME` | resumes it |
+    ///
+    /// `topic` and the beginning of a `key` narrow the list down. An action answers with a line of
+    /// text. Its status is 200 if it was done, 404 if the timer or the timeout is gone, 409 if an
+    /// attempt has begun, 503 if the store failed, and 400 if a parameter is wrong. These requests
+    /// wait for the store, so an async server answers them on a thread that may block.
+    ///
+    /// # Security
+    ///
+    /// The page has no login. Everybody who reaches it can act, so do not serve it with actions on
+    /// an address that others reach. Mount it in a server with a login instead, by
+    /// [`TimerMetrics::site`](crate::TimerMetrics::site).
+    ///
+    /// A page of another site in the same browser cannot act. An action needs the header
+    /// `Timer-Action` (with any value), which no form can send, and which a script of another site
+    /// may not send. `Origin`, if present, names the same host and port as `Host`, or a name given
+    /// to [`host`](Self::host). `Host` is `localhost`, an address or such a name, on every address
+    /// and also for a mounted site. Otherwise the status is 403. A program acts like this:
+    ///
+    /// ```sh
+    /// curl -X POST -H 'Timer-Action: 1' 'http://localhost:9184/actions/pause?timer=orders&topic=order.close'
+    /// ```
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_durable::{DurableTimer, MemoryStore};
+    /// use timer_metrics::{DurableMetrics, Request, ServeOptions, TimerMetrics};
+    ///
+    /// let (timer, _driver) = DurableTimer::builder().name("orders").build_manual(MemoryStore::new())?;
+    /// let durable = DurableMetrics::new();
+    /// durable.watch(&timer);
+    /// let site = TimerMetrics::new().site(ServeOptions::new().durable(&durable).actions(true))?;
+    ///
+    /// let pause = Request::new("POST", "/actions/pause?timer=orders&topic=order.close");
+    /// let reply = site.respond_to(&pause.header("Host", "localhost").header("Timer-Action", "1"));
+    /// assert_eq!(reply.into_body(), "paused\n");
+    /// assert_eq!(timer.paused_topics()?, ["order.close"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "durable")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "durable")))]
+    pub fn actions(mut self, are_allowed: bool) -> Self {
+        self.has_actions = are_allowed;
+        self
+    }
+
     /// Returns the documents of a server with these settings. Fails with `InvalidInput` if the
     /// prefix or the name of a label is not allowed.
     pub(super) fn into_site(self, metrics: &TimerMetrics) -> io::Result<Site> {
@@ -136,6 +197,8 @@ impl ServeOptions {
             hosts,
             #[cfg(feature = "durable")]
             durable,
+            #[cfg(feature = "durable")]
+            has_actions,
         } = self;
         if let Some(prefix) = prefix.as_ref().filter(|prefix| !is_name(prefix, "_:")) {
             return invalid(format!(
@@ -161,10 +224,14 @@ impl ServeOptions {
         metrics.register(&mut registry);
         #[cfg(feature = "durable")]
         durable.register(&mut registry);
+        #[cfg(feature = "durable")]
+        let actions = has_actions.then(|| Actions { metrics: durable.clone(), names: hosts.clone() });
         let live = Live::new(
             metrics.clone(),
             #[cfg(feature = "durable")]
             durable,
+            #[cfg(feature = "durable")]
+            actions,
             labels,
         );
         Ok(Site { registry: Arc::new(registry), live: Some(live), names: Some(hosts) })

@@ -48,7 +48,8 @@ impl Request {
         Self { method: method.into(), target: target.into(), headers: Vec::new() }
     }
 
-    /// Adds a header. A site reads `Accept` and ignores all others.
+    /// Adds a header. A site reads `Accept`, `Host`, `Origin` and `Timer-Action`, and ignores all
+    /// others. With HTTP/2, pass the authority of the request as `Host`.
     ///
     /// # Examples
     ///
@@ -71,6 +72,13 @@ impl Request {
         split(&self.target).1
     }
 
+    /// Returns a parameter of the query, decoded.
+    #[cfg(feature = "durable")]
+    pub(super) fn parameter(&self, name: &str) -> Option<String> {
+        let mut pairs = split(&self.target).2.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(key, _)| *key == name).map(|(_, value)| decoded(value))
+    }
+
     /// Returns all values of `Accept`, joined by commas.
     pub(super) fn accept(&self) -> String {
         self.values("accept").collect::<Vec<_>>().join(",")
@@ -81,7 +89,7 @@ impl Request {
         self.values("host").chain(split(&self.target).0)
     }
 
-    fn values(&self, name: &'static str) -> impl Iterator<Item = &str> {
+    pub(super) fn values(&self, name: &'static str) -> impl Iterator<Item = &str> {
         let headers = self.headers.iter().filter(move |(key, _)| key.eq_ignore_ascii_case(name));
         headers.map(|(_, value)| value.as_str())
     }
@@ -139,6 +147,19 @@ fn split(target: &str) -> (Option<&str>, &str, &str) {
     }
 }
 
+/// Decodes a part of a query. An invalid escape stays as it is.
+#[cfg(feature = "durable")]
+fn decoded(text: &str) -> String {
+    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
+    while let [first, after @ ..] = rest {
+        let escaped = after.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        rest = if byte.is_some() { &after[2..] } else { after };
+        bytes.push(byte.unwrap_or(if *first == b'+' { b' ' } else { *first }));
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::{NoRequest, Request, split};
@@ -178,5 +199,15 @@ mod tests {
         assert_eq!(split("http://host"), (Some("host"), "/", ""));
         assert_eq!(split("http://host?from=/metrics"), (Some("host"), "/", "from=/metrics"));
         assert_eq!(split("*"), (None, "*", ""));
+    }
+
+    #[cfg(feature = "durable")]
+    #[test]
+    fn parameters_are_decoded() {
+        let request = Request::new("POST", "/a?topic=a+b%2Fc%C3%A4&key=%&key=2&x=%4&y=%zz&z=%ff#?key=3");
+        let found = ["topic", "key", "x", "y", "z", "none"].map(|name| request.parameter(name));
+        let expected = ["a b/cä", "%", "%4", "%zz", "\u{fffd}"].map(|text| Some(text.to_owned()));
+        assert_eq!(found[..5], expected);
+        assert_eq!(found[5], None);
     }
 }

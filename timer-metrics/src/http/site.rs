@@ -14,7 +14,7 @@ use timer_core::executor::panics;
 const PAGE_HEADERS: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
     Content-Security-Policy: default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
     img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n";
-const NO_STORE: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n";
+pub(super) const NO_STORE: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n";
 const METRICS_HEADERS: &str = "Vary: Accept\r\n";
 
 /// The registry of a server, and the timers of its live page if there is one.
@@ -27,8 +27,15 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// Returns the reply to `request`, whose host is known.
+    /// Returns the reply to `request`, which may be an action.
     pub(super) fn answer(&self, request: &Request) -> Reply {
+        #[cfg(feature = "durable")]
+        if let Some(actions) = self.live.as_ref().and_then(Live::actions) {
+            let reply = contained(|| actions.reply(request)).unwrap_or_else(|| Some(Reply::error(500)));
+            if let Some(reply) = reply {
+                return reply.head_only(request.method() == "HEAD");
+            }
+        }
         self.respond(request.method(), request.path(), Format::wanted(&request.accept()))
     }
 

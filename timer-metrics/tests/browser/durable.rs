@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use timer_durable::store::{Membership, Micros, Position};
 use timer_durable::transaction::{Operation, Outcome};
 use timer_durable::{
-    Counts, DeadLetter, Due, DurableTimer, MemoryStore, Reader, Retry, Store, StoreError, TimeoutId, Topic,
+    Counts, DeadLetter, Due, DurableTimer, IfPending, MemoryStore, Reader, Retry, Store, StoreError, TimeoutId, Topic,
 };
 use timer_metrics::{DurableMetrics, ServeOptions, TimerMetrics};
 
@@ -148,4 +148,69 @@ fn shows_the_cards(page: &Page) {
     page.until(&format!("/^[0-9.]+ (ms|s|µs)$/.test({age})"));
     fits_small_and_dark_screens(page);
     assert_eq!(page.console(), Vec::<serde_json::Value>::new());
+}
+
+/// A page that was made with actions has buttons, and a click acts on the timer.
+#[test]
+#[ignore = "needs Chromium: cargo xtask browser"]
+fn a_click_acts_on_a_durable_timer() {
+    const CLOSE: Topic<String> = Topic::new("order.close").attempts(1);
+    let close = |due: &Due<String>| if due.payload() == "bad" { Err(Retry::new("<b>broken</b>")) } else { Ok(()) };
+    let (timer, mut driver) =
+        DurableTimer::builder().name("orders").topic(CLOSE, close).build_manual(MemoryStore::new()).unwrap();
+    let durable = DurableMetrics::new();
+    durable.watch(&timer);
+    let hour = Duration::from_secs(3_600);
+    let new = |key: &str, delay, payload: &str| {
+        timer.new_timeout_keyed(CLOSE, key, delay, payload, IfPending::Refuse).unwrap();
+    };
+    ["7/1", "7/2", "7/3"].into_iter().for_each(|key| new(key, hour, "good"));
+    new("8/1", Duration::ZERO, "bad");
+    driver.run_due();
+    let serve = |options: ServeOptions| TimerMetrics::new().serve_with(0, options.durable(&durable)).unwrap();
+    let (read_only, server) = (serve(ServeOptions::new()), serve(ServeOptions::new().actions(true)));
+    let Some(page) = Page::open(&format!("http://{}/", read_only.local_addr())) else {
+        eprintln!("skipped: chromedriver is not installed (apt-get install chromium chromium-driver)");
+        return;
+    };
+    until_state(&page, "Live");
+    let actions = "document.querySelector('section .actions')";
+    assert_eq!(page.value(&format!("{actions}.hidden")), true);
+    page.go(&format!("http://{}/", server.local_addr()));
+    until_state(&page, "Live");
+    page.value(&format!("({actions}.open = true, window.confirm = () => true)"));
+
+    // Returns the expression for the item of a timeout or a topic.
+    let item = |name: &str| {
+        format!("[...{actions}.querySelectorAll('dl div')].find((item) => item.firstChild.textContent === '{name}')")
+    };
+    let click = |name: &str, action: &str, answer: &str| {
+        page.until(&format!("{}?.querySelector('[data-action={action}]') != null", item(name)));
+        page.value(&format!("{}.querySelector('[data-action={action}]').click()", item(name)));
+        page.until(&format!("{actions}.querySelector('.answer').textContent === '{answer}'"));
+    };
+    page.until(&format!("{}?.textContent.includes('<b>broken</b>')", item("order.close 8/1")));
+    click("order.close 7/1", "cancel", "order.close 7/1: cancelled");
+    assert!(timer.get(CLOSE, "7/1").unwrap().is_none());
+    page.until(&format!("{} === undefined", item("order.close 7/1")));
+    click("order.close", "pause", "order.close: paused");
+    assert_eq!(timer.paused_topics().unwrap(), ["order.close"]);
+    click("order.close", "resume", "order.close: resumed");
+    click("order.close 7/2", "run", "order.close 7/2: due now");
+    assert_eq!((driver.run_due(), timer.stats().done), (1, 1));
+    click("order.close 8/1", "requeue", "order.close 8/1: requeued, and due now");
+    assert_eq!(driver.run_due(), 1);
+
+    // The page shows why an action fails.
+    timer.cancel(CLOSE, "7/3").unwrap();
+    click("order.close 7/3", "run", "Failed: not moved, because the timeout has ended");
+    page.until(&format!("{} === undefined", item("order.close 7/3")));
+    assert_eq!(page.value(&format!("{actions}.querySelector('.answer').classList.contains('fault')")), true);
+    fits_small_and_dark_screens(&page);
+    page.value(&format!(
+        "({actions}.querySelector('[name=topic]').value = 'other', {actions}.querySelector('form button').click())"
+    ));
+    page.until(&format!("{actions}.querySelectorAll('dl div').length === 0"));
+    // The browser reports each reply with an error by itself.
+    assert_eq!(page.console().iter().filter(|entry| entry["source"] != "network").count(), 0);
 }

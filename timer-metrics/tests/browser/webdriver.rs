@@ -41,8 +41,12 @@ impl Page {
         let session = driver.call("POST", "/session", &json!({ "capabilities": { "alwaysMatch": options } }));
         let session = format!("/session/{}", session["sessionId"].as_str().unwrap());
         let page = Self { driver, session, profile };
-        page.call("/url", &json!({ "url": url }));
+        page.go(url);
         Some(page)
+    }
+
+    pub(crate) fn go(&self, url: &str) {
+        self.call("/url", &json!({ "url": url }));
     }
 
     fn call(&self, path: &str, body: &Value) -> Value {

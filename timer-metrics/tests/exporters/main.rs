@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test panics on an unexpected error")]
 #![forbid(unsafe_code)]
 
+#[cfg(all(feature = "http", feature = "durable"))]
+mod actions;
 mod auto_traits;
 #[cfg(feature = "prometheus")]
 mod dashboards;

@@ -94,7 +94,7 @@ impl<S: Store> Keeper<S> {
             Message::ScheduleMany(_, reply) if self.must_rejoin => reply.send(Err(Error::Store(self.outage()))),
             Message::ScheduleMany(many, reply) => self.schedule_many(many, reply, now),
             Message::Ended(ended) => self.add_end(collection, ended, now),
-            Message::Pause { topic, is_paused, reply } => reply.send(self.set_paused(topic, is_paused)),
+            Message::Pause { topic, is_paused, reply } => reply.send(self.set_paused(&topic, is_paused)),
             Message::UseStore(visit) => visit(&mut self.store),
             Message::Stop { until, reply } => self.begin_stop(until, reply),
         }

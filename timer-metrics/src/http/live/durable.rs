@@ -1,7 +1,7 @@
 //! The durable timers of the live page.
 
+use super::super::json::Json;
 use super::history::{Counts, History};
-use super::json::Json;
 use super::{totals_and_rates, write_buckets};
 use crate::durable::{DurableMetrics, DurableSnapshot};
 use std::fmt::Write;

@@ -6,15 +6,16 @@
 #[cfg(feature = "durable")]
 mod durable;
 mod history;
-mod json;
 
+#[cfg(feature = "durable")]
+use super::actions::Actions;
+use super::json::Json;
 use crate::buckets::{self, LAG_BUCKETS};
 #[cfg(feature = "durable")]
 use crate::durable::DurableMetrics;
 use crate::snapshot::TimerSnapshot;
 use crate::timer_metrics::TimerMetrics;
 use history::{Counts, History, Recent, Window};
-use json::Json;
 use std::time::Instant;
 use timer_core::LateCause;
 
@@ -31,6 +32,7 @@ pub(super) const PAGE: &str = concat!(
     include_str!("page.html"),
     "<script>\n",
     include_str!("page.js"),
+    include_str!("actions.js"),
     "</script>\n</body>\n</html>\n",
 );
 
@@ -40,6 +42,8 @@ pub(super) struct Live {
     metrics: TimerMetrics,
     #[cfg(feature = "durable")]
     durable: durable::Live,
+    #[cfg(feature = "durable")]
+    actions: Option<Actions>,
     labels: Vec<(String, String)>,
     start: Instant,
     history: History,
@@ -49,12 +53,15 @@ impl Live {
     pub(super) fn new(
         metrics: TimerMetrics,
         #[cfg(feature = "durable")] durable: DurableMetrics,
+        #[cfg(feature = "durable")] actions: Option<Actions>,
         labels: Vec<(String, String)>,
     ) -> Self {
         let live = Self {
             metrics,
             #[cfg(feature = "durable")]
             durable: durable::Live::new(durable),
+            #[cfg(feature = "durable")]
+            actions,
             labels,
             start: Instant::now(),
             history: History::default(),
@@ -71,6 +78,12 @@ impl Live {
         self.durable.age(now);
     }
 
+    /// Returns the actions that are allowed, if any.
+    #[cfg(feature = "durable")]
+    pub(super) fn actions(&self) -> Option<&Actions> {
+        self.actions.as_ref()
+    }
+
     /// Returns the document under `/healthz`, and `false` if a lease is too old.
     pub(super) fn health(&self) -> (bool, String) {
         #[cfg(feature = "durable")]
@@ -85,6 +98,10 @@ impl Live {
         let timers = self.metrics.snapshots();
         let now = Instant::now();
         let recents = self.history.add(now, timers.iter().map(|timer| (timer.number, counts(timer))));
+        #[cfg(feature = "durable")]
+        let has_actions = self.actions.is_some();
+        #[cfg(not(feature = "durable"))]
+        let has_actions = false;
         let mut json = Json::default();
         json.object(|json| {
             json.key("program").string(&program());
@@ -96,6 +113,7 @@ impl Live {
             json.key("lag_bounds_seconds").array(LAG_BUCKETS, Json::seconds);
             json.key("timers")
                 .array(timers.iter().zip(&recents), |json, (snapshot, recent)| timer(json, snapshot, recent));
+            json.key("has_actions").boolean(has_actions);
             #[cfg(feature = "durable")]
             self.durable.write(json, now);
         });

@@ -97,7 +97,9 @@ function newCard(kind, label) {
     row.append(head);
     for (let column = 0; column < 3; column += 1) row.insertCell();
   }
-  return { kind: KINDS[kind], section, trend: [] };
+  const card = { kind: KINDS[kind], section, trend: [] };
+  if (kind === "durable") prepareActions(card);
+  return card;
 }
 
 function show(card, timer) {
@@ -126,6 +128,7 @@ function show(card, timer) {
     field("store").textContent = timer.is_stopped ? `${timer.store}, stopped` : timer.store;
     for (const name of ["in_memory", "due", "running"]) put(name, timer[name]);
     showNode(card.section.querySelector(".node"), timer.node);
+    card.section.querySelector(".actions").hidden = !stats.has_actions || timer.is_stopped;
   }
   showTrend(card, field("trend"));
   for (const figure of card.section.querySelectorAll("figure")) showLag(card.kind, figure, timer);
