@@ -3,6 +3,7 @@
 use super::counter::Counter;
 use super::lateness::{CAUSES, LateCause, Lateness};
 use crate::deadline::Nanos;
+use crate::sync::OnceLock;
 use std::time::Duration;
 
 /// The part of a cause that is counted, and the half of the first bound, in nanoseconds.
@@ -86,9 +87,12 @@ impl LateRuns {
     }
 }
 
-/// The histograms of a timer. Any thread writes.
+/// The histograms of a timer. Any thread writes. They are allocated when the first run is late.
 #[derive(Default)]
-pub(crate) struct LateRunCounters {
+pub(crate) struct LateRunCounters(OnceLock<Box<Histograms>>);
+
+#[derive(Default)]
+struct Histograms {
     buckets: [[Counter; BOUNDS + 1]; CAUSES],
     sums: [Counter; CAUSES],
 }
@@ -105,16 +109,17 @@ impl LateRunCounters {
     /// Counts a cause of the lateness of `count` runs.
     pub(crate) fn record_part(&self, cause: LateCause, part: Nanos, count: u64) {
         if let Some(power) = (part / LEAST).checked_ilog2() {
-            self.buckets[cause as usize][BOUNDS.min(power as usize)].add_contended(count);
-            self.sums[cause as usize].add_contended(part.wrapping_mul(count));
+            let histograms = self.0.get_or_init(Box::default);
+            histograms.buckets[cause as usize][BOUNDS.min(power as usize)].add_contended(count);
+            histograms.sums[cause as usize].add_contended(part.wrapping_mul(count));
         }
     }
 
     pub(crate) fn get(&self) -> LateRuns {
-        LateRuns {
-            buckets: std::array::from_fn(|cause| std::array::from_fn(|nth| self.buckets[cause][nth].get())),
-            sums: std::array::from_fn(|cause| self.sums[cause].get()),
-        }
+        self.0.get().map_or_else(LateRuns::default, |histograms| LateRuns {
+            buckets: histograms.buckets.each_ref().map(|counts| counts.each_ref().map(Counter::get)),
+            sums: histograms.sums.each_ref().map(Counter::get),
+        })
     }
 }
 
