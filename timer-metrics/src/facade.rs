@@ -27,7 +27,7 @@ const MAX_RECORDS: u64 = 10_000;
 /// label continues them. A bound or a longest delay of zero means that the timer has none.
 ///
 /// The lateness by causes is a gauge, because the counters of the facade are integers. It keeps its
-/// value when the timer is gone.
+/// value when the timer is gone. The histograms of late runs by causes are not published.
 ///
 /// Lags are histograms in seconds. Each call records the lags since the last call, each rounded up
 /// by at most 28 %, or to 1 us if it is shorter. Bounds such as 10, 25, 50 and 100 us are steps of
@@ -71,6 +71,8 @@ enum Figure {
     Gauge { set: bool },
     /// The number of lags of each size that were recorded of the current timer.
     Lag(Vec<u64>),
+    /// The series is left out.
+    Absent,
 }
 
 impl TimerMetrics {
@@ -143,6 +145,7 @@ impl Published {
             Value::Counter(_) => Figure::Counter { earlier: 0, current: 0 },
             Value::Gauge(_) | Value::Seconds(_) | Value::Causes(_) => Figure::Gauge { set: false },
             Value::Lag(_) => Figure::Lag(Vec::new()),
+            Value::LateRuns(_) => Figure::Absent,
         });
         Self { number, gone: false, figures: figures.collect() }
     }
@@ -187,7 +190,7 @@ impl Published {
         for figure in &mut self.figures {
             match figure {
                 Figure::Counter { earlier, current } => *earlier += std::mem::take(current),
-                Figure::Gauge { .. } => {}
+                Figure::Gauge { .. } | Figure::Absent => {}
                 Figure::Lag(before) => before.clear(),
             }
         }
@@ -253,6 +256,7 @@ fn describe(recorder: &dyn Recorder, series: &Series) {
         Value::Gauge(_) => recorder.describe_gauge(name, Some(Unit::Count), help),
         Value::Seconds(_) | Value::Causes(_) => recorder.describe_gauge(name, Some(Unit::Seconds), help),
         Value::Lag(_) => recorder.describe_histogram(name, Some(Unit::Seconds), help),
+        Value::LateRuns(_) => {}
     }
 }
 

@@ -54,6 +54,7 @@
 //! | `timer_max_pending_timeouts` | gauge | the bound, for timers that have one |
 //! | `timer_longest_delay_seconds` | gauge | see [`Watch::longest_delay`] |
 //! | `timer_lateness_seconds_total` | counter | time by which runs were late, by the label `cause` (see [`LateCause`]) |
+//! | `timer_late_runs_seconds` | histogram | parts of at least 1 ms of the lateness of late runs, by the label `cause`; not in the facade |
 //! | `timer_tick_lag_seconds` | histogram | time from a tick to the turn that handled it |
 //! | `timer_timeout_lag_seconds` | histogram | time from a deadline to the hand-over of its task |
 //! | `timer_start_lag_seconds` | histogram | time from a deadline to the start of its task |

@@ -16,7 +16,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 use std::time::Duration;
-use timer_core::{LagSnapshot, LateCause};
+use timer_core::{LagSnapshot, LateCause, LateRuns};
 
 impl TimerMetrics {
     /// Adds this set to a registry. Timers that are watched later are exported as well.
@@ -109,17 +109,20 @@ fn encode(series: &Series, timers: &[TimerSnapshot], encoder: &mut DescriptorEnc
                 metric.encode_gauge(&value.as_secs_f64())
             })
         }
-        Value::Causes(_) if timers.is_empty() => Ok(()),
         Value::Causes(get) => {
             let stem = series.name.strip_suffix("_seconds_total").unwrap_or(series.name);
-            let unit = Some(&Unit::Seconds);
-            let mut metric = encoder.encode_descriptor(stem, series.help, unit, MetricType::Counter)?;
-            for (timer, cause) in timers.iter().flat_map(|timer| LateCause::ALL.map(|cause| (timer, cause))) {
-                let labels = [(LABEL, timer.label.as_str()), (CAUSE, cause.as_str())];
+            by_cause(encoder, (stem, series.help), MetricType::Counter, timers, |mut metric, timer, cause| {
                 let seconds = get(timer).part(cause).as_secs_f64();
-                metric.encode_family(&labels)?.encode_counter::<NoLabelSet, f64, f64>(&seconds, None)?;
-            }
-            Ok(())
+                metric.encode_counter::<NoLabelSet, f64, f64>(&seconds, None)
+            })
+        }
+        Value::LateRuns(get) => {
+            by_cause(encoder, in_seconds(series), MetricType::Histogram, timers, |mut metric, timer, cause| {
+                let bounds = LateRuns::BOUNDS.iter().map(Duration::as_secs_f64).chain([f64::INFINITY]);
+                let buckets: Vec<(f64, u64)> = bounds.zip(*get(timer).buckets(cause)).collect();
+                let (sum, count) = (get(timer).sum(cause).as_secs_f64(), get(timer).count(cause));
+                metric.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
+            })
         }
         Value::Lag(get) => {
             let samples = timers.iter().map(|timer| (timer, get(timer)));
@@ -148,6 +151,25 @@ fn family<'a, T>(
     let mut metric = encoder.encode_descriptor(stem, help, unit.as_ref(), kind)?;
     for (timer, value) in samples {
         encode(metric.encode_family(&[(LABEL, timer.label.as_str())])?, value)?;
+    }
+    Ok(())
+}
+
+/// Writes a metric family in seconds with one metric for each timer and cause, or nothing if there
+/// are no timers.
+fn by_cause(
+    encoder: &mut DescriptorEncoder<'_>,
+    (stem, help): (&str, &str),
+    kind: MetricType,
+    timers: &[TimerSnapshot],
+    encode: impl Fn(MetricEncoder<'_>, &TimerSnapshot, LateCause) -> fmt::Result,
+) -> fmt::Result {
+    if timers.is_empty() {
+        return Ok(());
+    }
+    let mut metric = encoder.encode_descriptor(stem, help, Some(&Unit::Seconds), kind)?;
+    for (timer, cause) in timers.iter().flat_map(|timer| LateCause::ALL.map(|cause| (timer, cause))) {
+        encode(metric.encode_family(&[(LABEL, timer.label.as_str()), (CAUSE, cause.as_str())])?, timer, cause)?;
     }
     Ok(())
 }

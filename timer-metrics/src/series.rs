@@ -2,7 +2,7 @@
 
 use crate::snapshot::TimerSnapshot;
 use std::time::Duration;
-use timer_core::{LagSnapshot, Lateness};
+use timer_core::{LagSnapshot, LateRuns, Lateness};
 
 /// The name of the label that every series has.
 pub(crate) const LABEL: &str = "timer";
@@ -20,6 +20,9 @@ pub(crate) enum Value {
     Seconds(fn(&TimerSnapshot) -> Option<Duration>),
     /// Seconds that only rise, one number for each cause. The name ends in `_seconds_total`.
     Causes(fn(&TimerSnapshot) -> &Lateness),
+    /// A histogram for each cause. The name ends in `_seconds`. The facade has no call that takes a
+    /// histogram, so it leaves these out.
+    LateRuns(fn(&TimerSnapshot) -> &LateRuns),
     /// A histogram. The name ends in `_seconds`.
     Lag(fn(&TimerSnapshot) -> &LagSnapshot),
 }
@@ -123,6 +126,11 @@ pub(crate) const SERIES: &[Series] = &[
         "timer_lateness_seconds_total",
         Value::Causes(|timer| &timer.stats.lateness),
         "Time by which all runs were late, from their deadlines to their starts, by cause.",
+    ),
+    series(
+        "timer_late_runs_seconds",
+        Value::LateRuns(|timer| &timer.stats.late_runs),
+        "Parts of at least 1 ms of the lateness of runs that were as late beyond their ticks, by cause.",
     ),
     series(
         "timer_tick_lag_seconds",

@@ -99,10 +99,17 @@ impl Group {
         let (each, _) = timeline.split(due);
         context.counters.lateness.add(&each, count, late.saturating_sub(waited * count));
         slow.waited(due, count, context);
+        if self.tick == IMMEDIATE && late >= MIN_LATENESS {
+            // These may have been due at very different times.
+            let long = deadlines.iter().filter(|deadline| end - **deadline >= MIN_LATENESS);
+            long.for_each(|deadline| context.counters.late_runs.record(&timeline.split(*deadline).0, 1));
+        }
         if waited >= MIN_LATENESS {
-            let mut mean = each;
-            mean.add(LateCause::Tick, late / count - waited);
-            context.counters.late_runs.record(&mean, count);
+            if self.tick != IMMEDIATE {
+                let mut mean = each;
+                mean.add(LateCause::Tick, late / count - waited);
+                context.counters.late_runs.record(&mean, count);
+            }
             let earliest = deadlines.iter().fold(end, |earliest, deadline| earliest.min(*deadline));
             let (lateness, behind) = split(earliest, self.tick, timeline, context);
             let at = clock::instant(timeline.end());

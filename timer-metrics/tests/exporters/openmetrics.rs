@@ -1,6 +1,6 @@
 //! The text of a scrape.
 
-use crate::support::exposition::{Format, Scrape, parse};
+use crate::support::exposition::{Format, Sample, Scrape, parse};
 use crate::support::promtool::promtool;
 use crate::support::{IN_TIME, LATE, MILLI, Waiting, counts, known};
 use prometheus_client::encoding::text::encode;
@@ -64,6 +64,7 @@ fn names_types_and_units_are_stable() {
         "gauge timer_max_pending_timeouts ",
         "gauge timer_longest_delay_seconds seconds",
         "counter timer_lateness_seconds seconds",
+        "histogram timer_late_runs_seconds seconds",
         "histogram timer_tick_lag_seconds seconds",
         "histogram timer_timeout_lag_seconds seconds",
         "histogram timer_start_lag_seconds seconds",
@@ -74,6 +75,7 @@ fn names_types_and_units_are_stable() {
     let histogram = |name: &str| ["_bucket", "_sum", "_count"].map(|suffix| format!("{name}{suffix}"));
     let mut names: BTreeSet<String> = counts(&timer).iter().map(|(name, _)| (*name).to_owned()).collect();
     names.insert("timer_lateness_seconds_total".to_owned());
+    names.extend(histogram("timer_late_runs_seconds"));
     names.extend(histogram("timer_tick_lag_seconds"));
     names.extend(histogram("timer_timeout_lag_seconds"));
     names.extend(histogram("timer_start_lag_seconds"));
@@ -115,6 +117,14 @@ fn the_lateness_of_all_causes_is_the_sum_of_the_lags() {
     assert!((sum - scrape.value("timer_start_lag_seconds_sum", "timer")).abs() < 1e-9, "{parts:?}");
     // The tasks were due before they were scheduled, when the driver took no turn.
     assert!(parts[1].1 > 20.0, "{parts:?}");
+    let late = |name: &str| {
+        let of_system = |sample: &&Sample| sample.name == name && sample.labels["cause"] == "system";
+        scrape.samples().filter(of_system).map(|sample| sample.value).collect::<Vec<_>>()
+    };
+    let long = LATE.iter().filter(|late| **late >= Duration::from_millis(1));
+    assert_eq!(late("timer_late_runs_seconds_count"), [long.count() as f64]);
+    assert!((late("timer_late_runs_seconds_sum")[0] - parts[1].1).abs() < 0.001, "{parts:?}");
+    assert_eq!(late("timer_late_runs_seconds_bucket").len(), 17);
 }
 
 #[test]
