@@ -30,16 +30,22 @@ fn the_live_page_shows_the_orders() {
     fs::create_dir_all(&folder).unwrap();
     let store = format!("sqlite:{}", folder.join("orders.db").display());
     let mut shop = Command::new(PROGRAM);
-    let shop = shop.args(["--store", &store, "--orders", "50", "--speed", "600", "--metrics", "0"]);
+    let shop = shop.args(["--store", &store, "--orders", "50", "--speed", "600", "--metrics", "0", "--actions"]);
     let mut shop = shop.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(shop.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
     let addr = line.trim().strip_prefix("live page http://").unwrap().split('/').next().unwrap();
-    let mut stream = TcpStream::connect(addr).unwrap();
-    stream.write_all(b"GET /stats.json HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-    let mut reply = String::new();
-    stream.read_to_string(&mut reply).unwrap();
+    let ask = |request: &str| {
+        let mut stream = TcpStream::connect(addr).unwrap();
+        write!(stream, "{request} HTTP/1.1\r\nHost: localhost\r\nTimer-Action: 1\r\n\r\n").unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        reply
+    };
+    let reply = ask("GET /stats.json");
     assert!(reply.contains("\"timer\":\"orders\"") && reply.contains(&format!("\"store\":\"{store}\"")), "{reply}");
+    let reply = ask("POST /actions/pause?timer=orders&topic=order.pay");
+    assert!(reply.starts_with("HTTP/1.1 200 "), "{reply}");
     shop.kill().unwrap();
     shop.wait().unwrap();
     fs::remove_dir_all(folder).unwrap();

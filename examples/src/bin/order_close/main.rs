@@ -1,9 +1,9 @@
 //! Orders of a shop that close after half an hour unless they are paid, also if the shop crashes.
 //!
 //! Each order has a durable timeout that closes it, and most have a second one for the customer's
-//! payment. Both handlers write the state of the order in the transaction that ends the timeout, so
-//! each order gets exactly one state, whatever dies and when. The second start finishes the orders
-//! of the first.
+//! payment. A card that is declined makes the payment a dead letter. Both handlers write the state
+//! of the order in the transaction that ends the timeout, so each order gets exactly one state,
+//! whatever dies and when. The second start finishes the orders of the first.
 //!
 //!     cargo run -p examples --features durable --bin order_close -- --crash-after 2000
 //!     cargo run -p examples --features durable --bin order_close
@@ -36,6 +36,7 @@ Usage: order_close [OPTIONS]
   --orders N             how many, 1..=100000 [default: 1000]
   --speed N              how many seconds of the shop pass in one second, 1..=1800 [default: 300]
   --metrics ADDR         serve /metrics and a live page: a port (on 127.0.0.1), or an IP address and a port
+  --actions              let everybody who reaches the page cancel, run and requeue timeouts and pause topics
   --crash-after MILLIS   abort the program in the middle, 1..=3600000
   -h, --help             print this
 ";
@@ -47,6 +48,9 @@ const PAY: Topic<String> = Topic::new("order.pay");
 /// The states of an order.
 const PAID: &str = "paid";
 const CLOSED: &str = "closed";
+
+/// One payment in this number is declined.
+const DECLINED: u32 = 97;
 
 /// The time between two looks at the orders.
 const PROGRESS: Duration = Duration::from_millis(100);
@@ -61,6 +65,7 @@ struct Options {
     orders: u32,
     speed: u32,
     metrics: Option<ListenAddr>,
+    has_actions: bool,
     crash_after: Option<Duration>,
 }
 
@@ -71,7 +76,7 @@ fn main() -> ExitCode {
 fn parse(args: &mut Args) -> Result<Options, Stop> {
     let mut store = StoreName::Sqlite("orders.db".into());
     let (mut node, mut lease) = (None, LEASE);
-    let (mut orders, mut speed, mut metrics, mut crash_after) = (1_000, 300, None, None);
+    let (mut orders, mut speed, mut metrics, mut has_actions, mut crash_after) = (1_000, 300, None, false, None);
     while let Some(option) = args.option()? {
         match option {
             "--store" => store = StoreName::from_args(args)?,
@@ -82,11 +87,12 @@ fn parse(args: &mut Args) -> Result<Options, Stop> {
             "--metrics" => {
                 metrics = Some(args.value("a port, or an IP address and a port", |given| given.parse().ok())?);
             }
+            "--actions" => has_actions = true,
             "--crash-after" => crash_after = Some(args.millis(1..=3_600_000)?),
             _ => return Err(args.unknown(option)),
         }
     }
-    Ok(Options { store, node, lease, orders, speed, metrics, crash_after })
+    Ok(Options { store, node, lease, orders, speed, metrics, has_actions, crash_after })
 }
 
 fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
@@ -100,7 +106,8 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
         .open(store)?;
     let durable = DurableMetrics::new();
     durable.watch(&timer);
-    let serve = |addr| TimerMetrics::new().serve_with(addr, ServeOptions::new().durable(&durable));
+    let page = ServeOptions::new().durable(&durable).actions(options.has_actions);
+    let serve = |addr| TimerMetrics::new().serve_with(addr, page);
     // It serves until it is dropped at the end.
     let page = options.metrics.map(serve).transpose()?;
     if let Some(page) = &page {
@@ -173,6 +180,9 @@ fn handler(
 ) -> impl Fn(&Due<String>) -> Result<(), Retry> + Send + Sync + 'static {
     move |due| {
         let number: u32 = due.payload().parse()?;
+        if state == PAID && number % DECLINED == DECLINED - 1 {
+            return Err(Retry::dead("the card was declined"));
+        }
         orders.end(due, number, state).map_err(Retry::new)?;
         // The program may have all its answers already.
         _ = ended.send(due.attempt());

@@ -31,6 +31,7 @@ use examples::cli::{self, Args, Checks, Stop};
 use examples::ledger::Ledger;
 use server::Manners;
 use timer_core::Timer;
+use timer_metrics::{ListenAddr, TimerMetrics};
 use tokio::net::TcpListener;
 use tokio::runtime;
 
@@ -48,6 +49,7 @@ Usage: rpc_timeouts [OPTIONS]
   --lose N              one reply in N never comes, 0 for none, 0..=1000000 [default: 10]
   --connections N       TCP connections that the callers share, 1..=200 [default: 8]
   --workers N           threads of the runtime, 1..=64 [default: 2]
+  --metrics ADDR        serve /metrics and a live page of our timer: a port (on 127.0.0.1), or an IP address and a port
   -h, --help            print this
 ";
 
@@ -64,6 +66,7 @@ struct Options {
     lose: u64,
     connections: usize,
     workers: usize,
+    metrics: Option<ListenAddr>,
 }
 
 fn main() -> ExitCode {
@@ -80,6 +83,7 @@ fn parse(args: &mut Args) -> Result<Options, Stop> {
         lose: 10,
         connections: 8,
         workers: 2,
+        metrics: None,
     };
     while let Some(option) = args.option()? {
         match option {
@@ -91,6 +95,9 @@ fn parse(args: &mut Args) -> Result<Options, Stop> {
             "--lose" => options.lose = args.number(0..=1_000_000)?,
             "--connections" => options.connections = args.count(1..=200)?,
             "--workers" => options.workers = args.count(1..=64)?,
+            "--metrics" => {
+                options.metrics = Some(args.value("a port, or an IP address and a port", |given| given.parse().ok())?);
+            }
             _ => return Err(args.unknown(option)),
         }
     }
@@ -100,8 +107,14 @@ fn parse(args: &mut Args) -> Result<Options, Stop> {
 fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     let mut runtime = runtime::Builder::new_multi_thread();
     runtime.worker_threads(options.workers).enable_io();
+    let timer = Timer::builder().name("rpc").build()?;
+    let metrics = TimerMetrics::from_iter([&timer]);
+    let page = options.metrics.map(|addr| metrics.serve(addr)).transpose()?;
+    if let Some(page) = &page {
+        eprintln!("live page http://{0}/, metrics http://{0}/metrics", page.local_addr());
+    }
     let clock = if options.ours {
-        Clock::Ours(Timer::builder().name("rpc").build()?)
+        Clock::Ours(timer)
     } else {
         runtime.enable_time();
         Clock::Tokio
