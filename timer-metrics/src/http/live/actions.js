@@ -62,13 +62,13 @@ async function showTimeouts(card) {
       const isPaused = paused.includes(topic);
       return item(topic, isPaused ? "topic, paused" : "topic", [isPaused ? ["resume", "Resume"] : ["pause", "Pause"]], { topic });
     }),
+    ...dead.map((row) =>
+      item(nameOf(row), `dead for ${duration(-row.died_in_seconds)}${attempts(row)}: ${row.reason}`, [["requeue", "Requeue"]], { id: row.id })),
     ...pending.map((row) => {
       const due = row.due_in_seconds >= 0 ? `due in ${duration(row.due_in_seconds)}` : `due for ${duration(-row.due_in_seconds)}`;
       const actions = row.state === "running" ? [] : [["run", "Run now"], ["cancel", "Cancel"]];
       return item(nameOf(row), `${row.state}, ${due}${attempts(row)}`, actions, { id: row.id });
     }),
-    ...dead.map((row) =>
-      item(nameOf(row), `dead for ${duration(-row.died_in_seconds)}${attempts(row)}: ${row.reason}`, [["requeue", "Requeue"]], { id: row.id })),
   ];
   part.querySelector("dl").replaceChildren(...items);
 }
