@@ -3,12 +3,14 @@
 use crate::TimeoutId;
 use crate::engine::is_keeper;
 use crate::error::Error;
+use crate::lateness::DurableLateRun;
 use crate::message::{Answer, Message, Reply, Request};
 use crate::stats::Stats;
 use crate::timer::DurableTimer;
 use crate::topic::Topic;
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 impl DurableTimer {
     /// Makes a dead letter pending again and due now. It gets a full number of attempts again, but
@@ -190,6 +192,26 @@ impl DurableTimer {
     /// Returns figures about this timer. Does not touch the store.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.inner.parts.figures.lock().clone()
+        self.inner.parts.figures.read()
+    }
+
+    /// Returns the ten attempts of the last minute that began the latest, the worst first, each
+    /// with the split of its lateness. Attempts that were late by less than a millisecond are left
+    /// out. Does not touch the store.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_durable::{DurableTimer, MemoryStore};
+    ///
+    /// let (timer, _driver) = DurableTimer::builder().build_manual(MemoryStore::new())?;
+    /// for run in timer.worst() {
+    ///     println!("{} {:?} was late by {:?}: {:?}", run.topic, run.key, run.lateness.total(), run.lateness);
+    /// }
+    /// # Ok::<(), timer_durable::Error>(())
+    /// ```
+    #[must_use]
+    pub fn worst(&self) -> Vec<DurableLateRun> {
+        self.inner.parts.figures.worst.get(Instant::now())
     }
 }

@@ -4,6 +4,7 @@ mod topics;
 
 use crate::engine::{Keeper, Settings, THREADS, TopicSettings};
 use crate::error::Error;
+use crate::figures::Figures;
 use crate::handler::Spawn;
 use crate::manual::{ManualDurableDriver, Shared};
 use crate::memory_store::MemoryStore;
@@ -11,7 +12,6 @@ use crate::message::Message;
 use crate::permits::CallPermits;
 use crate::reader_thread::ReaderThread;
 use crate::shutdown::Shutdown;
-use crate::stats::Figures;
 use crate::store::Store;
 use crate::timer::{DurableTimer, Host, Parts};
 use std::collections::HashMap;
@@ -67,6 +67,7 @@ pub struct DurableTimerBuilder {
     max_batch: usize,
     max_queued_calls: usize,
     max_payload: usize,
+    hides_keys: bool,
     overdue_rate: Option<u32>,
 }
 
@@ -100,6 +101,7 @@ impl DurableTimerBuilder {
             max_batch: 2_048,
             max_queued_calls: 16_384,
             max_payload: 1 << 20,
+            hides_keys: false,
             overdue_rate: None,
         }
     }
@@ -175,6 +177,13 @@ impl DurableTimerBuilder {
         self
     }
 
+    /// Leaves keys out of [`DurableTimer::worst`] and so of a live page that shows them, for keys
+    /// that are personal data.
+    pub fn hide_keys(mut self) -> Self {
+        self.hides_keys = true;
+        self
+    }
+
     /// Opens a store and starts the keeper's thread.
     ///
     /// # Errors
@@ -241,7 +250,7 @@ impl DurableTimerBuilder {
                 (pool.clone(), Some(pool))
             }
         };
-        let (figures, channel) = (Arc::<Figures>::default(), crossbeam_channel::unbounded::<Message>());
+        let (figures, channel) = (Arc::new(Figures::new(self.hides_keys)), crossbeam_channel::unbounded::<Message>());
         let shutdown = Arc::<Shutdown>::default();
         let parts = Parts {
             name: self.name.clone(),

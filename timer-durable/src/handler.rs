@@ -22,6 +22,7 @@ pub(crate) fn blocking<P: Payload, D: Into<Done>>(
 ) -> Handler {
     Arc::new(move |started, bytes, format, report| {
         let Some(report) = report.start() else { return };
+        started.record_start();
         let result = read(bytes, format).and_then(|payload| {
             let mark = started.handler_mark();
             call(|| mark.during(|| function(&Due { payload, started }))).and_then(|result| result)
@@ -39,6 +40,7 @@ where
 {
     Arc::new(move |started, bytes, format, report| {
         let Some(report) = report.start() else { return };
+        started.record_start();
         let (mark, progress) = (started.handler_mark(), started.progress().clone());
         let future =
             read(bytes, format).and_then(|payload| call(|| mark.during(|| function(Due { payload, started }))));

@@ -1,58 +1,14 @@
 //! Figures about a timer.
 
+use crate::histogram::Histogram;
+use crate::lateness::DurableLateness;
 use crate::store::Membership;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use crate::topic_stats::TopicStats;
+use std::collections::BTreeMap;
+use std::time::Instant;
 
-/// The upper bounds of the buckets of a [`Histogram`], from 100 us to 1 min. A last bucket has no
-/// bound.
-pub const BOUNDS: [Duration; 18] = [
-    Duration::from_micros(100),
-    Duration::from_micros(200),
-    Duration::from_micros(500),
-    Duration::from_millis(1),
-    Duration::from_millis(2),
-    Duration::from_millis(5),
-    Duration::from_millis(10),
-    Duration::from_millis(20),
-    Duration::from_millis(50),
-    Duration::from_millis(100),
-    Duration::from_millis(200),
-    Duration::from_millis(500),
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(5),
-    Duration::from_secs(10),
-    Duration::from_secs(30),
-    Duration::from_secs(60),
-];
-
-/// Counts of durations by [`BOUNDS`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct Histogram {
-    /// The number of durations per bucket; the last one counts those beyond the last bound.
-    pub counts: [u64; BOUNDS.len() + 1],
-    /// The sum of all durations.
-    pub sum: Duration,
-    /// The longest duration.
-    pub max: Duration,
-}
-
-impl Histogram {
-    /// Returns the number of durations.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.counts.iter().sum()
-    }
-
-    pub(crate) fn record(&mut self, duration: Duration) {
-        self.counts[BOUNDS.partition_point(|bound| *bound < duration)] += 1;
-        self.sum = self.sum.saturating_add(duration);
-        self.max = self.max.max(duration);
-    }
-}
+/// The most topics without a handler in this process that have figures of their own.
+const MAX_FOREIGN: usize = 100;
 
 /// Figures about a timer since its start.
 ///
@@ -85,6 +41,9 @@ pub struct Stats {
     pub begun: u64,
     /// Attempts that succeeded.
     pub done: u64,
+    /// Attempts that failed, because their handlers returned an error or panicked, or because they
+    /// were cut off.
+    pub failed: u64,
     /// Attempts that are repeated.
     pub retried: u64,
     /// Attempts that were neither done nor failed, and run again later.
@@ -114,6 +73,10 @@ pub struct Stats {
     pub loaded: u64,
     /// How late attempts have begun on the store's clock.
     pub lag: Histogram,
+    /// The time by which all attempts have begun late, by cause. It also has the wait for a thread
+    /// of the executor, and the time before the run was put back for lack of a handler, which
+    /// [`lag`](Self::lag) leaves out.
+    pub lateness: DurableLateness,
     /// How long commits took.
     pub commit_time: Histogram,
     /// The place of this process among those that share the store, or `None` if the store belongs
@@ -122,15 +85,26 @@ pub struct Stats {
     /// Whether [`DurableTimer::stop`](crate::DurableTimer::stop) has returned. The numbers of
     /// timeouts and the membership are then those of the last turn.
     pub is_stopped: bool,
+    /// Figures for each topic with a handler in this process or named by
+    /// [`topic_elsewhere`](crate::DurableTimerBuilder::topic_elsewhere), and for up to 100 others
+    /// that this process has met. Further topics count in the other figures alone.
+    pub topics: BTreeMap<String, TopicStats>,
+    /// The number of others in `topics`.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) foreign_topics: usize,
+    /// The instant at which the ages of due timeouts were right.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) looked: Option<Instant>,
 }
 
-/// The figures that the keeper and `stop` write. The lock is not held while other code is called,
-/// such as a store or the subscriber of an event.
-#[derive(Debug, Default)]
-pub(crate) struct Figures(Mutex<Stats>);
-
-impl Figures {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Stats> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl Stats {
+    /// Changes the figures of a topic, unless there are too many topics.
+    pub(crate) fn change_topic(&mut self, name: &str, change: impl FnOnce(&mut TopicStats)) {
+        if let Some(topic) = self.topics.get_mut(name) {
+            change(topic);
+        } else if self.foreign_topics < MAX_FOREIGN {
+            self.foreign_topics += 1;
+            change(self.topics.entry(name.to_owned()).or_default());
+        }
     }
 }

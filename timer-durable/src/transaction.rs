@@ -366,4 +366,10 @@ impl Attempt {
             max_lateness: None,
         }
     }
+
+    /// Returns the number of the try, from 1. Earlier attempts that were forgiven do not count.
+    /// Another program may have written any number.
+    pub(crate) fn tries(&self) -> u32 {
+        self.attempt.saturating_sub(self.forgiven)
+    }
 }

@@ -4,6 +4,8 @@ use super::handler_mark::HandlerMark;
 use super::term::{Progress, Term};
 use crate::TimeoutId;
 use crate::error::Error;
+use crate::figures::Figures;
+use crate::lateness::{DurableLateCause, DurableLateness};
 use crate::message::{Answer, AttemptEnd, AttemptResult, Message, Reply, Request};
 use crate::retry::Retry;
 use crate::store::Micros;
@@ -11,7 +13,7 @@ use crate::topic::Rules;
 use crate::work::Work;
 use crossbeam_channel::Sender;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use timer_executor::TaskExecutor;
 
 /// The facts about an attempt, which do not depend on the type of its payload.
@@ -24,6 +26,7 @@ pub(crate) struct Started {
     pub(crate) due: Micros,
     pub(crate) begun: Micros,
     pub(crate) keeper: KeeperHandle,
+    pub(crate) late: Late,
     #[cfg(feature = "__drivers")]
     pub(crate) schema: &'static str,
 }
@@ -38,6 +41,25 @@ impl Started {
         let name = Arc::new((self.topic.clone(), self.key.clone()));
         HandlerMark { keeper: self.keeper.keeper.clone(), id: self.id, name }
     }
+
+    /// Counts the lateness of the attempt, whose handler has just started.
+    pub(crate) fn record_start(&self) {
+        let Late { figures, since, .. } = &self.late;
+        let mut lateness = self.late.lateness;
+        // On virtual time, an attempt starts when it begins.
+        if self.keeper.settle.is_none() {
+            lateness.add(DurableLateCause::Executor, since.elapsed());
+        }
+        figures.record_late(self.id, (&self.topic, self.key.as_deref()), self.attempt, &lateness);
+    }
+}
+
+/// The lateness of an attempt that has begun, up to the instant `since`.
+#[derive(Clone, Debug)]
+pub(crate) struct Late {
+    pub(crate) figures: Arc<Figures>,
+    pub(crate) lateness: DurableLateness,
+    pub(crate) since: Instant,
 }
 
 /// The settings of a topic.

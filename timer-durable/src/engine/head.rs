@@ -13,7 +13,7 @@
 
 use crate::TimeoutId;
 use crate::store::{Micros, Position};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use timer_core::wheel::{HierarchicalWheel, Key, TimingWheel};
@@ -56,6 +56,9 @@ impl Hasher for IdHasher {
 
 /// A map by id.
 pub(super) type IdMap<V> = HashMap<TimeoutId, V, BuildHasherDefault<IdHasher>>;
+
+/// A set of ids.
+pub(super) type IdSet = HashSet<TimeoutId, BuildHasherDefault<IdHasher>>;
 
 struct Entry {
     due: Micros,
@@ -191,6 +194,16 @@ impl Head {
     /// Returns the number of entries that are due.
     pub(super) fn due_len(&self) -> usize {
         self.due
+    }
+
+    /// Returns the first due time of the entries that are due. Visits all entries.
+    pub(super) fn first_due(&self) -> Option<Micros> {
+        self.entries.values().filter(|entry| entry.key.is_none()).map(|entry| entry.due).min()
+    }
+
+    /// Returns the entries that are due.
+    pub(super) fn due_ids(&self) -> impl Iterator<Item = TimeoutId> {
+        self.entries.iter().filter(|(_, entry)| entry.key.is_none()).map(|(id, _)| *id)
     }
 
     pub(super) fn due_of(&self, id: TimeoutId) -> Option<Micros> {

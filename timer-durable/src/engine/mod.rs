@@ -10,6 +10,7 @@ mod head;
 mod keeper;
 mod pace;
 mod term;
+mod timeline;
 
 pub(crate) use attempt::{Handler, Settle, Started, TopicSettings};
 pub(crate) use collect::{answer_of, insert};

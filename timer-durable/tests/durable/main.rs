@@ -20,6 +20,7 @@ mod full_disk;
 mod handlers;
 mod isolation;
 mod keeper;
+mod late_causes;
 mod lateness;
 #[cfg(feature = "sqlite")]
 mod ledger;
@@ -46,6 +47,7 @@ mod terms;
 mod time_limits;
 #[cfg(feature = "sqlite")]
 mod tombstones;
+mod topic_stats;
 #[cfg(feature = "sqlite")]
 mod transactions;
 #[cfg(feature = "sqlite")]

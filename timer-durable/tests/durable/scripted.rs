@@ -48,6 +48,7 @@ struct Script {
     max_sleep: Option<Duration>,
     lease_end: Option<Instant>,
     must_rejoin: bool,
+    gains_shards: bool,
 }
 
 impl ScriptedStore {
@@ -96,6 +97,12 @@ impl ScriptedStore {
     /// Lets the store say that its connection is broken, until the keeper joins again.
     pub(crate) fn lose_connection(&self) {
         self.script.lock().unwrap().must_rejoin = true;
+    }
+
+    /// Lets the next turn find that this instance has gained shards.
+    pub(crate) fn gain_shards(&self) {
+        let mut script = self.script.lock().unwrap();
+        (script.gains_shards, script.next_upkeep) = (true, Some(Instant::now()));
     }
 
     pub(crate) fn set_max_sleep(&self, limit: Duration) {
@@ -192,9 +199,15 @@ impl Store for ScriptedStore {
     }
 
     fn upkeep(&mut self, _: &[TimeoutId]) -> Result<Upkeep, StoreError> {
-        if let Some(hook) = &mut self.script.lock().unwrap().on_upkeep {
+        let mut script = self.script.lock().unwrap();
+        if let Some(hook) = &mut script.on_upkeep {
             hook();
         }
-        Ok(Upkeep::default())
+        let mut upkeep = Upkeep::default();
+        upkeep.shards_gained = std::mem::take(&mut script.gains_shards);
+        if upkeep.shards_gained {
+            script.next_upkeep = None;
+        }
+        Ok(upkeep)
     }
 }

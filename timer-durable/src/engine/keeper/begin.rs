@@ -1,9 +1,10 @@
 //! Beginning attempts of due timeouts, and handing them to the executor.
 
-use super::super::attempt::{KeeperHandle, Report, Started, TopicSettings};
+use super::super::attempt::{KeeperHandle, Late, Report, Started, TopicSettings};
 use super::super::collect::{Collection, Origin};
 use super::super::head::Head;
 use super::aside::begins_in;
+use super::late::Source;
 use super::{Keeper, Running};
 use crate::TimeoutId;
 use crate::message::{AttemptEnd, AttemptResult};
@@ -11,7 +12,7 @@ use crate::retry::Retry;
 use crate::store::{Micros, Position, Store};
 use crate::time::micros;
 use crate::transaction::{Attempt, Operation, Outcome};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use timer_executor::Task;
 
 /// The most timeouts that begin in the first batch.
@@ -89,16 +90,28 @@ impl<S: Store> Keeper<S> {
 
     /// Notes that an attempt has begun. Returns the task that calls its handler with the lane of
     /// its executor, or `None` if the attempt ends without one.
-    pub(super) fn start(&mut self, id: TimeoutId, attempt: Attempt, now: Micros) -> Option<(usize, Task)> {
-        let Attempt { attempt, forgiven, due, planned, topic, key, format, payload, period, max_lateness, .. } =
-            attempt;
-        let is_from_shelf = self.gates.enter(id, &topic, now);
-        let is_overdue = is_from_shelf || self.overdue.covers(Position { due, id });
+    pub(super) fn start(
+        &mut self,
+        id: TimeoutId,
+        attempt: Attempt,
+        has_waited_aside: bool,
+        now: Micros,
+    ) -> Option<(usize, Task)> {
+        let is_from_shelf = self.gates.enter(id, &attempt.topic, now);
+        let is_overdue = is_from_shelf || self.overdue.covers(Position { due: attempt.due, id });
         self.remove(id);
         self.overdue_running += usize::from(is_overdue);
-        self.figures.lock().begun += 1;
+        let source = match () {
+            () if has_waited_aside => Source::Aside,
+            () if is_from_shelf => Source::Shelf,
+            () if is_overdue => Source::Overdue,
+            () => Source::Current,
+        };
+        let (lateness, tries) = (self.split_lateness(id, &attempt, source, now), attempt.tries());
+        let Attempt { attempt, forgiven, due, planned, topic, key, format, payload, period, max_lateness, .. } =
+            attempt;
         let lag = Duration::from_micros(u64::try_from(now.saturating_sub(due)).unwrap_or(0));
-        self.figures.lock().lag.record(lag);
+        self.figures.begin(&topic, lag);
         let known = self.settings.topics.get_key_value(topic.as_str());
         let name = known.map_or_else(|| topic.as_str().into(), |(name, _)| name.clone());
         let keeper = KeeperHandle::new(self.sender.clone(), self.settings.settle.clone());
@@ -128,14 +141,12 @@ impl<S: Store> Keeper<S> {
         let limit = max_lateness.or_else(|| rules.max_lateness.map(micros));
         // The time for which a run waits for a handler counts as lateness. The delay of a retry
         // does not, because the handler has chosen it.
-        // Another program may have written any number.
-        let tries = attempt.saturating_sub(forgiven);
-        let is_first = tries == 1;
-        let late = now.saturating_sub(if is_first { planned } else { due });
+        let late = now.saturating_sub(if tries == 1 { planned } else { due });
         if limit.is_some_and(|limit| late > limit) {
             if let Some(running) = self.running.get_mut(&id) {
                 running.has_expired = true;
             }
+            self.figures.record_late(id, (&topic, key.as_deref()), attempt, &lateness);
             self.unwritten.push(end(AttemptResult::Expired));
             return None;
         }
@@ -155,6 +166,7 @@ impl<S: Store> Keeper<S> {
             due,
             begun: now,
             keeper,
+            late: Late { figures: self.figures.clone(), lateness, since: Instant::now() },
             #[cfg(feature = "__drivers")]
             schema: rules.schema,
         };

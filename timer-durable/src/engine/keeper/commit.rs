@@ -4,9 +4,10 @@ use super::super::collect::{Collection, Origin, Place, answer_of};
 use super::Keeper;
 use super::MIN_PAUSE;
 use crate::error::Error;
+use crate::figures::count;
 use crate::message::{Answer, Message, Request};
 use crate::store::{Micros, Position, Store, StoreError};
-use crate::transaction::{Operation, Outcome};
+use crate::transaction::{Operation, Outcome, Target};
 use std::time::Instant;
 
 impl<S: Store> Keeper<S> {
@@ -154,6 +155,7 @@ impl<S: Store> Keeper<S> {
     /// Applies the outcomes to the memory, answers callers, and starts the attempts that have
     /// begun. Sets aside the operations that the store has not executed.
     fn apply(&mut self, mut collection: Collection, outcomes: Vec<Outcome>) {
+        self.note_work();
         let now = self.store.now();
         let (mut moved, mut begun, mut answers) = (Vec::new(), Vec::new(), Vec::new());
         let (mut locked, mut refused) = (collection.sibling(), Vec::new());
@@ -174,10 +176,11 @@ impl<S: Store> Keeper<S> {
         // timeout that is not due yet tells its due time.
         moved.into_iter().for_each(|position| self.put_earlier(position, now));
         self.adapt_begins(&begun);
+        let has_waited = collection.waited.since.is_some();
         let mut tasks = Vec::new();
         for (id, outcome) in begun {
             match outcome {
-                Outcome::Begun(attempt) => tasks.extend(self.start(id, *attempt, now)),
+                Outcome::Begun(attempt) => tasks.extend(self.start(id, *attempt, has_waited, now)),
                 Outcome::NotYet(due) => {
                     self.remove(id);
                     self.put(Position { due, id }, now);
@@ -210,16 +213,17 @@ impl<S: Store> Keeper<S> {
             (Operation::Insert(insert), Outcome::Created { replaced }) => {
                 replaced.iter().for_each(|id| self.remove(*id));
                 self.put(Position { due: insert.due, id: insert.id }, now);
-                self.figures.lock().scheduled += 1;
+                count!(self.figures, Some(&insert.topic), scheduled);
             }
             (_, Outcome::Moved(id, due)) | (Operation::Reset { due, .. }, Outcome::Changed(id)) => {
                 let position = Position { due: *due, id: *id };
                 self.put(position, now);
                 moved = Some(position);
             }
-            (Operation::Cancel(_), Outcome::Changed(id)) => {
+            (Operation::Cancel(target), Outcome::Changed(id)) => {
                 self.remove(*id);
-                self.figures.lock().cancelled += 1;
+                let topic = if let Target::Key { topic, .. } = target { Some(&**topic) } else { None };
+                count!(self.figures, topic, cancelled);
             }
             (Operation::Requeue { due, .. }, Outcome::Changed(id)) => self.put(Position { due: *due, id: *id }, now),
             (_, Outcome::Refused(error)) => {

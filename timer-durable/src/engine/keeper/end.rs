@@ -6,6 +6,7 @@ use crate::TimeoutId;
 use crate::answer::ScheduleAnswer;
 use crate::done::Done;
 use crate::error::Error;
+use crate::figures::count;
 use crate::message::{Answer, AttemptEnd, AttemptResult, Reply};
 use crate::new_timeout::NewTimeout;
 use crate::retry::{How, Retry};
@@ -178,24 +179,30 @@ impl<S: Store> Keeper<S> {
             return;
         }
         self.remove(id);
+        let topic = running.as_ref().map(|running| &*running.topic);
         match operation {
             Operation::Done { next, then, .. } => {
                 self.put_next(id, next, &then, now);
-                let has_expired = running.is_some_and(|running| running.has_expired);
-                let mut figures = self.figures.lock();
-                let figure = if has_expired { &mut figures.expired } else { &mut figures.done };
-                *figure += 1;
+                if running.as_ref().is_some_and(|running| running.has_expired) {
+                    count!(self.figures, topic, expired);
+                } else {
+                    count!(self.figures, topic, done);
+                }
             }
-            Operation::Retry { due, .. } => {
-                self.figures.lock().retried += 1;
+            Operation::Retry { due, forgive, .. } => {
+                if !forgive {
+                    count!(self.figures, topic, failed);
+                }
+                count!(self.figures, topic, retried);
                 self.put(Position { due, id }, now);
             }
             Operation::Postpone { due, .. } => {
-                self.figures.lock().postponed += 1;
+                count!(self.figures, topic, postponed);
                 self.put(Position { due, id }, now);
             }
             Operation::Bury { reason, next, .. } => {
-                self.figures.lock().buried += 1;
+                count!(self.figures, topic, failed);
+                count!(self.figures, topic, buried);
                 self.put_next(id, next.map(|next| next.due), &[], now);
                 let id = next.map_or(id, |next| next.letter);
                 tracing::warn!(timer = %self.settings.name, %id, %reason, "dead letter");
@@ -206,7 +213,7 @@ impl<S: Store> Keeper<S> {
 
     /// Schedules the follow-ups of an attempt that a transaction has ended without them.
     fn ended_in_transaction(&mut self, running: &Running, result: &AttemptResult, now: Micros) {
-        self.figures.lock().done += 1;
+        count!(self.figures, Some(&running.topic), done);
         let AttemptResult::Done(done) = result else { return };
         if self.allow_follow_ups(done).is_ok() {
             for then in self.follow_ups(running, done, now) {
@@ -225,13 +232,14 @@ impl<S: Store> Keeper<S> {
         }
         for then in then {
             self.put(Position { due: then.due, id: then.id }, now);
-            self.figures.lock().scheduled += 1;
+            count!(self.figures, Some(&then.topic), scheduled);
         }
     }
 
     pub(super) fn forget_running(&mut self, id: TimeoutId) -> Option<Running> {
         let running = self.running.remove(&id)?;
         self.limits.forget(id, running.look);
+        self.figures.end(&running.topic);
         if running.is_parked {
             self.parked -= 1;
         } else {

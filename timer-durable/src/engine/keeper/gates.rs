@@ -14,9 +14,11 @@ use super::super::collect::{Collection, Origin};
 use super::super::pace::Pace;
 use super::aside::begins_in;
 use super::hand_over::Lanes;
+use super::late::Pauses;
 use super::{Keeper, Settings};
 use crate::TimeoutId;
 use crate::error::Error;
+use crate::lateness::DurableLateCause;
 use crate::store::{Micros, Position, Store, StoreError};
 use crate::transaction::Operation;
 use std::collections::{BTreeMap, HashMap};
@@ -28,6 +30,7 @@ const PAUSE: Micros = 10_000;
 /// A topic that may be blocked.
 struct Gate {
     is_paused: bool,
+    pauses: Pauses,
     /// Whether the shelf may have timeouts.
     has_shelf: bool,
     running: usize,
@@ -43,6 +46,7 @@ impl Gate {
     fn open(now: Micros) -> Self {
         Self {
             is_paused: false,
+            pauses: Pauses::default(),
             has_shelf: false,
             running: 0,
             max_running: usize::MAX,
@@ -50,6 +54,11 @@ impl Gate {
             is_limited: false,
             next_look: Micros::MIN,
         }
+    }
+
+    fn set_paused(&mut self, is_paused: bool, now: Micros) {
+        self.is_paused = is_paused;
+        self.pauses.note(is_paused, now);
     }
 
     /// Returns the number of attempts that may begin now.
@@ -123,6 +132,25 @@ impl Gates {
         self.gates.iter().filter(waits).map(next).min()
     }
 
+    /// Returns the pauses of a topic, and the cause for which its timeouts wait on the shelf
+    /// otherwise. An attempt has just begun, so a full topic has one free place less.
+    pub(super) fn waits(&self, topic: &str) -> (Option<&Pauses>, DurableLateCause) {
+        let Some(gate) = self.gates.get(topic) else { return (None, DurableLateCause::Places) };
+        let has_rate = gate.pace.next().is_some() && gate.running < gate.max_running;
+        let limit = if has_rate { DurableLateCause::Rate } else { DurableLateCause::Places };
+        (Some(&gate.pauses), limit)
+    }
+
+    /// Returns the topics whose shelves may have timeouts.
+    pub(super) fn shelves(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.gates.iter().filter(|(_, gate)| gate.has_shelf).map(|(name, _)| name)
+    }
+
+    /// Returns the topics that are paused.
+    pub(super) fn paused(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.gates.iter().filter(|(_, gate)| gate.is_paused).map(|(name, _)| name)
+    }
+
     /// Forgets a timeout of a shelf that did not begin.
     pub(super) fn forget(&mut self, id: TimeoutId) {
         self.from_shelf.remove(&id);
@@ -149,8 +177,10 @@ impl<S: Store> Keeper<S> {
     fn read_gates(&mut self) -> Result<(), StoreError> {
         let (paused, shelved) = (self.store.paused_topics()?, self.store.shelved_topics()?);
         let now = self.store.now();
-        self.gates.gates.values_mut().for_each(|gate| gate.is_paused = false);
-        paused.iter().for_each(|topic| self.gates.get(topic, now).is_paused = true);
+        paused.iter().for_each(|topic| self.gates.get(topic, now).set_paused(true, now));
+        let resumed = self.gates.gates.iter_mut().filter(|(name, _)| !paused.iter().any(|topic| **topic == ***name));
+        resumed.for_each(|(_, gate)| gate.set_paused(false, now));
+        self.publish_pauses();
         shelved.iter().for_each(|topic| self.gates.get(topic, now).has_shelf = true);
         Ok(())
     }
@@ -168,7 +198,8 @@ impl<S: Store> Keeper<S> {
         // A store without shelves refuses before anything is written.
         self.store.set_paused(topic, is_paused)?;
         let now = self.store.now();
-        self.gates.get(topic, now).is_paused = is_paused;
+        self.gates.get(topic, now).set_paused(is_paused, now);
+        self.publish_pauses();
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 
 use super::Keeper;
 use crate::TimeoutId;
+use crate::figures::count;
 use crate::message::{AttemptEnd, AttemptResult};
 use crate::retry::Retry;
 use crate::store::{Micros, Store};
@@ -77,7 +78,7 @@ impl<S: Store> Keeper<S> {
             }
             running.progress.cut_off();
             let (attempt, topic) = (running.attempt, &running.topic);
-            self.figures.lock().timed_out += 1;
+            count!(self.figures, Some(topic), timed_out);
             tracing::warn!(timer = %self.settings.name, %topic, %id, attempt, ?limit, "an attempt is cut off");
             let result = AttemptResult::CutOff(Retry::new(format_args!("the handler ran for more than {limit:?}")));
             self.unwritten.push(AttemptEnd { id, attempt, result });

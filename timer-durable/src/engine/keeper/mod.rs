@@ -33,9 +33,11 @@ mod commit;
 mod end;
 mod gates;
 mod hand_over;
+mod late;
 mod limits;
 mod many;
 mod memory;
+mod oldest;
 mod settings;
 mod stop;
 mod transact;
@@ -45,17 +47,19 @@ use super::head::{Head, IdMap};
 use super::pace::Pace;
 use super::term::Term;
 use crate::TimeoutId;
+use crate::figures::Figures;
 use crate::message::{AttemptEnd, Message};
 use crate::shutdown::{DurableStopReport, Shutdown};
-use crate::stats::Figures;
 use crate::store::{Micros, Store, StoreError};
 use aside::WaitingBatch;
 use crossbeam_channel::{Receiver, Sender};
 use gates::Gates;
 use hand_over::Lanes;
+use late::Record;
 use limits::Limits;
 pub(crate) use limits::THREADS;
 use memory::heads;
+use oldest::Look;
 use settings::Running;
 pub(crate) use settings::Settings;
 use std::sync::Arc;
@@ -111,6 +115,8 @@ pub(crate) struct Keeper<S> {
     aside: Vec<WaitingBatch>,
     lanes: Lanes,
     gates: Gates,
+    record: Record,
+    look: Look,
     must_rejoin: bool,
     /// The text of the last failure of the store.
     failure: String,
@@ -142,6 +148,8 @@ impl<S: Store> Keeper<S> {
         let (overdue, current) = heads(&store, &settings);
         let term = Term::new(shutdown.clone(), || store.lease_end());
         let (lanes, gates) = (Lanes::new(&settings), Gates::new(&settings, store.now()));
+        let record = Record::new(store.now());
+        figures.add_topics(settings.topics.keys().chain(&settings.elsewhere).map(|name| &**name));
         let mut keeper = Self {
             overdue,
             current,
@@ -163,6 +171,8 @@ impl<S: Store> Keeper<S> {
             aside: Vec::new(),
             lanes,
             gates,
+            record,
+            look: Look::default(),
             must_rejoin: false,
             failure: String::new(),
             pause,
@@ -223,7 +233,9 @@ impl<S: Store> Keeper<S> {
                 return Some(None);
             }
             until.extend(self.next_aside());
-            until.extend(self.limits.next().and_then(|next| self.instant(next, now)));
+            until.extend(
+                self.limits.next().into_iter().chain(self.next_look()).filter_map(|next| self.instant(next, now)),
+            );
             if self.stopping.is_none() {
                 until.extend(self.next_page().and_then(|next| self.instant(next, now)));
                 until.extend(self.store.max_sleep().filter(|_| self.waits_for_clock()).map(|limit| now + limit));
@@ -253,6 +265,7 @@ impl<S: Store> Keeper<S> {
 
     /// Takes one turn. `first` is a message that was received already.
     fn turn(&mut self, first: Option<Message>) -> Flow {
+        self.note_sleep();
         self.figures.lock().turns += 1;
         if !self.must_rejoin && self.store.must_rejoin() {
             (self.must_rejoin, self.failure) = (true, "its connection is broken".to_owned());
@@ -277,7 +290,9 @@ impl<S: Store> Keeper<S> {
             }
             self.load();
         }
+        self.look();
         self.publish();
+        self.note_rest();
         self.end_if_stopped()
     }
 
@@ -331,6 +346,7 @@ impl<S: Store> Keeper<S> {
         match upkeep {
             Ok(upkeep) => {
                 if upkeep.shards_gained {
+                    self.note_gain();
                     (self.overdue, self.current) = heads(&self.store, &self.settings);
                 }
                 if upkeep.shards_gained || upkeep.pauses_changed {

@@ -8,6 +8,7 @@ use crate::TimeoutId;
 use crate::shutdown::DurableStopReport;
 use crate::store::Store;
 use crate::transaction::Operation;
+use std::collections::HashMap;
 use std::time::Instant;
 use timer_executor::{PanicMessage, panics};
 
@@ -87,6 +88,8 @@ impl<S: Store> Keeper<S> {
         let stopping = self.stopping.get_or_insert(Stopping { until, replies: Vec::new() });
         stopping.until = [stopping.until, until].into_iter().flatten().min();
         stopping.replies.push(reply);
+        // Nothing begins any more, so that no timeout is late here.
+        self.figures.set_oldest_due(HashMap::new());
     }
 
     /// Ends the keeper when all handlers have ended and their ends are written, or at the limit.

@@ -4,6 +4,7 @@ use super::Keeper;
 use crate::TimeoutId;
 use crate::done::Done;
 use crate::error::Error;
+use crate::figures::count;
 use crate::store::{Store, StoreError};
 use crate::transaction::{Operation, Outcome};
 use crate::work::{Transaction, Work};
@@ -35,8 +36,10 @@ impl<S: Store> Keeper<S> {
         match result {
             Ok(()) => {
                 if let Some((id, Operation::Done { next, then, .. })) = end {
-                    self.running.get(&id).into_iter().for_each(|running| running.progress.complete());
-                    self.figures.lock().done += 1;
+                    if let Some(running) = self.running.get(&id) {
+                        running.progress.complete();
+                        count!(self.figures, Some(&running.topic), done);
+                    }
                     self.remove(id);
                     self.put_next(id, next, &then, now);
                 }
