@@ -4,20 +4,23 @@
 //! histograms. The publisher therefore publishes counters as absolute values and sets gauges. For a
 //! histogram it records the lags since the last call, each rounded up to a step of a fine ladder.
 
+#[cfg(feature = "durable")]
+mod durable;
+mod published;
+
 use crate::buckets::counts;
+#[cfg(feature = "durable")]
+use crate::durable::DurableMetrics;
 use crate::series::{CAUSE, LABEL, SERIES, Series, Value};
 use crate::snapshot::TimerSnapshot;
 use crate::timer_metrics::TimerMetrics;
 use metrics::{Key, Label, Level, Metadata, Recorder, Unit};
-use std::collections::{HashMap, HashSet};
+use published::{Published, Sample};
 use std::fmt;
 use std::time::Duration;
-use timer_core::{LagSnapshot, LateCause};
+use timer_core::LateCause;
 
 static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
-
-/// The number of new lags of one histogram above which a call records a sample in proportion.
-const MAX_RECORDS: u64 = 10_000;
 
 /// A publisher of the timers of a [`TimerMetrics`] through the facade `metrics`, under the same
 /// names as in Prometheus.
@@ -26,8 +29,9 @@ const MAX_RECORDS: u64 = 10_000;
 /// gauges are set to zero once and its counters keep their values. Another timer under the same
 /// label continues them. A bound or a longest delay of zero means that the timer has none.
 ///
-/// The lateness by causes is a gauge, because the counters of the facade are integers. It keeps its
-/// value when the timer is gone. The histograms of late runs by causes are not published.
+/// The lateness by causes is a gauge, because the counters of the facade are integers. It rises as
+/// a counter does, and keeps its value when the timer is gone. The histograms of late runs by
+/// causes are not published.
 ///
 /// Lags are histograms in seconds. Each call records the lags since the last call, each rounded up
 /// by at most 28 %, or to 1 us if it is shorter. Bounds such as 10, 25, 50 and 100 us are steps of
@@ -51,28 +55,19 @@ const MAX_RECORDS: u64 = 10_000;
 /// ```
 pub struct Publisher {
     metrics: TimerMetrics,
-    described: bool,
-    published: HashMap<String, Published>,
+    is_described: bool,
+    published: Published,
+    #[cfg(feature = "durable")]
+    durable: Durable,
 }
 
-/// The published state of a label.
-struct Published {
-    /// The number of the timer that has the label.
-    number: u64,
-    gone: bool,
-    /// One figure for each of the series.
-    figures: Vec<Figure>,
-}
-
-enum Figure {
-    /// The counts of earlier timers under the label, and of the current one.
-    Counter { earlier: u64, current: u64 },
-    /// A gauge, and whether it has a value that was not cleared since.
-    Gauge { set: bool },
-    /// The number of lags of each size that were recorded of the current timer.
-    Lag(Vec<u64>),
-    /// The series is left out.
-    Absent,
+/// The durable timers of a publisher.
+#[cfg(feature = "durable")]
+#[derive(Default)]
+struct Durable {
+    metrics: DurableMetrics,
+    is_described: bool,
+    published: Published,
 }
 
 impl TimerMetrics {
@@ -86,11 +81,44 @@ impl TimerMetrics {
     /// publisher.publish();
     /// ```
     pub fn publisher(&self) -> Publisher {
-        Publisher { metrics: self.clone(), described: false, published: HashMap::new() }
+        Publisher {
+            metrics: self.clone(),
+            is_described: false,
+            published: Published::default(),
+            #[cfg(feature = "durable")]
+            durable: Durable::default(),
+        }
     }
 }
 
 impl Publisher {
+    /// Adds durable timers. A later call replaces an earlier one.
+    ///
+    /// Their series are described by the first call of [`publish`](Self::publish) that finds a
+    /// timer. Their lags have the buckets of [`BOUNDS`](timer_durable::BOUNDS), to which they are
+    /// rounded up.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_durable::{DurableTimer, MemoryStore};
+    /// use timer_metrics::{DurableMetrics, TimerMetrics};
+    ///
+    /// let (timer, _driver) = DurableTimer::builder().name("orders").build_manual(MemoryStore::new())?;
+    /// let durable = DurableMetrics::new();
+    /// durable.watch(&timer);
+    /// let mut publisher = TimerMetrics::new().publisher().durable(&durable);
+    /// publisher.publish();
+    /// # Ok::<(), timer_durable::Error>(())
+    /// ```
+    #[cfg(feature = "durable")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "durable")))]
+    #[must_use]
+    pub fn durable(mut self, metrics: &DurableMetrics) -> Self {
+        self.durable.metrics = metrics.clone();
+        self
+    }
+
     /// Publishes the current state of all timers.
     ///
     /// Install the recorder before the first call. That call also describes the series, and lags
@@ -110,24 +138,23 @@ impl Publisher {
     /// ```
     pub fn publish(&mut self) {
         let timers = self.metrics.snapshots();
+        #[cfg(feature = "durable")]
+        let durable_timers = self.durable.metrics.snapshots();
         metrics::with_recorder(|recorder| {
-            if !self.described {
+            if !std::mem::replace(&mut self.is_described, true) {
                 SERIES.iter().for_each(|series| describe(recorder, series));
-                self.described = true;
             }
-            for timer in &timers {
-                if !self.published.contains_key(&timer.label) {
-                    self.published.insert(timer.label.clone(), Published::new(timer.number));
+            let timers = timers.iter().map(|timer| (timer.number, timer.label.as_str(), samples(timer)));
+            self.published.publish(recorder, timers);
+            #[cfg(feature = "durable")]
+            {
+                let Durable { is_described, published, .. } = &mut self.durable;
+                if !durable_timers.is_empty() && !std::mem::replace(is_described, true) {
+                    durable::describe(recorder);
                 }
-                if let Some(published) = self.published.get_mut(&timer.label) {
-                    published.publish(recorder, timer);
-                }
-            }
-            let living: HashSet<&str> = timers.iter().map(|timer| timer.label.as_str()).collect();
-            for (label, published) in &mut self.published {
-                if !published.gone && !living.contains(label.as_str()) {
-                    published.clear(recorder, label);
-                }
+                let timers = durable_timers.iter();
+                let timers = timers.map(|timer| (timer.number, timer.label.as_str(), durable::samples(timer)));
+                published.publish(recorder, timers);
             }
         });
     }
@@ -139,101 +166,34 @@ impl fmt::Debug for Publisher {
     }
 }
 
-impl Published {
-    fn new(number: u64) -> Self {
-        let figures = SERIES.iter().map(|series| match series.value {
-            Value::Counter(_) => Figure::Counter { earlier: 0, current: 0 },
-            Value::Gauge(_) | Value::Seconds(_) | Value::Causes(_) => Figure::Gauge { set: false },
-            Value::Lag(_) => Figure::Lag(Vec::new()),
-            Value::LateRuns(_) => Figure::Absent,
-        });
-        Self { number, gone: false, figures: figures.collect() }
-    }
-
-    fn publish(&mut self, recorder: &dyn Recorder, timer: &TimerSnapshot) {
-        if self.number != timer.number {
-            self.follow(timer.number);
-        }
-        self.gone = false;
-        for (series, figure) in SERIES.iter().zip(&mut self.figures) {
-            match (&series.value, figure) {
-                (Value::Counter(get), Figure::Counter { earlier, current }) => {
-                    *current = get(timer);
-                    recorder.register_counter(&key(series, &timer.label), &METADATA).absolute(*earlier + *current);
-                }
-                (Value::Gauge(get), Figure::Gauge { set }) => {
-                    gauge(recorder, &key(series, &timer.label), get(timer).map(|value| value as f64), set)
-                }
-                (Value::Seconds(get), Figure::Gauge { set }) => {
-                    let value = get(timer).map(|value| value.as_secs_f64());
-                    gauge(recorder, &key(series, &timer.label), value, set)
-                }
-                (Value::Causes(get), Figure::Gauge { .. }) => {
-                    for cause in LateCause::ALL {
-                        let labels = [(LABEL, timer.label.clone()), (CAUSE, cause.as_str().to_owned())];
-                        let key =
-                            Key::from_parts(series.name, labels.map(|(name, value)| Label::new(name, value)).to_vec());
-                        recorder.register_gauge(&key, &METADATA).set(get(timer).part(cause).as_secs_f64());
-                    }
-                }
-                (Value::Lag(get), Figure::Lag(before)) => {
-                    record(recorder, &key(series, &timer.label), get(timer), before)
-                }
-                _ => {}
+/// Returns the values of a timer. A gauge without a value is left out.
+fn samples(timer: &TimerSnapshot) -> Vec<(Key, Sample)> {
+    let mut samples = Vec::new();
+    for series in SERIES {
+        let key = |further: Option<(&'static str, &'static str)>| {
+            let cause = further.map(|(name, value)| Label::new(name, value));
+            Key::from_parts(
+                series.name,
+                [Label::new(LABEL, timer.label.clone())].into_iter().chain(cause).collect::<Vec<_>>(),
+            )
+        };
+        let gauge = |value: f64| (key(None), Sample::Gauge(value));
+        match series.value {
+            Value::Counter(get) => samples.push((key(None), Sample::Counter(get(timer)))),
+            Value::Gauge(get) => samples.extend(get(timer).map(|value| gauge(value as f64))),
+            Value::Seconds(get) => samples.extend(get(timer).map(|value| gauge(value.as_secs_f64()))),
+            Value::Causes(get) => samples.extend(LateCause::ALL.map(|cause| {
+                (key(Some((CAUSE, cause.as_str()))), Sample::Seconds(get(timer).part(cause).as_secs_f64()))
+            })),
+            Value::LateRuns(_) => {}
+            Value::Lag(get) => {
+                let lag = get(timer);
+                let lags = ladder().chain([lag.max()]).zip(counts(lag, ladder())).collect();
+                samples.push((key(None), Sample::Lags(lags)));
             }
         }
     }
-
-    /// Continues the series with a new timer under the same label.
-    fn follow(&mut self, number: u64) {
-        self.number = number;
-        for figure in &mut self.figures {
-            match figure {
-                Figure::Counter { earlier, current } => *earlier += std::mem::take(current),
-                Figure::Gauge { .. } | Figure::Absent => {}
-                Figure::Lag(before) => before.clear(),
-            }
-        }
-    }
-
-    /// Sets the gauges to zero after the timer is gone.
-    fn clear(&mut self, recorder: &dyn Recorder, label: &str) {
-        self.gone = true;
-        for (series, figure) in SERIES.iter().zip(&mut self.figures) {
-            if let Figure::Gauge { set } = figure {
-                gauge(recorder, &key(series, label), None, set);
-            }
-        }
-    }
-}
-
-/// Records the lags that were added since `before`, and updates `before`.
-fn record(recorder: &dyn Recorder, key: &Key, lag: &LagSnapshot, before: &mut Vec<u64>) {
-    let now = counts(lag, ladder());
-    before.resize(now.len(), 0);
-    let new: Vec<u64> = now.iter().zip(&*before).map(|(now, before)| now.saturating_sub(*before)).collect();
-    *before = now;
-    let total: u64 = new.iter().sum();
-    let histogram = recorder.register_histogram(key, &METADATA);
-    for (bound, count) in ladder().chain([lag.max()]).zip(new).filter(|(_, count)| *count > 0) {
-        let count = if total <= MAX_RECORDS { count } else { thinned(count, total) };
-        histogram.record_many(bound.as_secs_f64(), usize::try_from(count).unwrap_or(usize::MAX));
-    }
-}
-
-/// Sets a gauge. Without a value, sets it to zero if an earlier value is visible, so that a timer
-/// does not inherit the bound of an earlier one.
-fn gauge(recorder: &dyn Recorder, key: &Key, value: Option<f64>, set: &mut bool) {
-    let seen = std::mem::replace(set, value.is_some());
-    if seen || value.is_some() {
-        recorder.register_gauge(key, &METADATA).set(value.unwrap_or(0.0));
-    }
-}
-
-/// Returns the share of `count` in [`MAX_RECORDS`], at least 1.
-fn thinned(count: u64, total: u64) -> u64 {
-    let share = u128::from(count) * u128::from(MAX_RECORDS) / u128::from(total.max(1));
-    u64::try_from(share).unwrap_or(u64::MAX).max(1)
+    samples
 }
 
 /// Returns the steps of the ladder: ten in each power of ten (the preferred numbers R10), from 1 us
@@ -243,10 +203,6 @@ fn ladder() -> impl Iterator<Item = Duration> {
     let powers = (0..10).map(|power| 10_u64.pow(power) * 10);
     let steps = powers.flat_map(|power| STEPS.into_iter().map(move |step| step * power));
     steps.chain([10_000_000_000_000]).map(Duration::from_nanos)
-}
-
-fn key(series: &Series, label: &str) -> Key {
-    Key::from_parts(series.name, vec![Label::new(LABEL, label.to_owned())])
 }
 
 fn describe(recorder: &dyn Recorder, series: &Series) {
@@ -262,7 +218,7 @@ fn describe(recorder: &dyn Recorder, series: &Series) {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_RECORDS, ladder, thinned};
+    use super::ladder;
     use crate::buckets::LAG_BUCKETS;
     use std::time::Duration;
 
@@ -283,12 +239,5 @@ mod tests {
             let exact = 1e-6 * 10_f64.powf(index as f64 / 10.0);
             assert!((step.as_secs_f64() / exact - 1.0).abs() < 0.013, "{step:?} beside {exact}");
         }
-    }
-
-    #[test]
-    fn thinning_keeps_shares_and_every_size() {
-        assert_eq!(thinned(500_000, 1_000_000), MAX_RECORDS / 2);
-        assert_eq!(thinned(1, u64::MAX), 1);
-        assert_eq!(thinned(u64::MAX, u64::MAX), MAX_RECORDS);
     }
 }

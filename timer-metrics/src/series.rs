@@ -10,6 +10,9 @@ pub(crate) const LABEL: &str = "timer";
 /// The name of the label of series that have one number for each cause.
 pub(crate) const CAUSE: &str = "cause";
 
+/// The name of the label of series that have one number for each topic.
+pub(crate) const TOPIC: &str = "topic";
+
 /// The type of a series and the function that reads it from a snapshot.
 pub(crate) enum Value {
     /// A number that only rises while the timer lives. The name ends in `_total`.

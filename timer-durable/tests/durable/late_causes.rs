@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The sum of the lateness that handlers have measured.
 type Measured = Arc<Mutex<Duration>>;
 
+type Open = fn(&Measured) -> DurableTimerBuilder;
+
 fn builder(measured: &Measured) -> DurableTimerBuilder {
     let measured = measured.clone();
     DurableTimer::builder().topic(t(), move |due: &Due<()>| -> Result<(), Retry> {
@@ -77,7 +79,7 @@ fn a_slow_commit_is_the_store() {
 
 #[test]
 fn the_limit_of_attempts_is_the_places() {
-    let limits: [fn(&Measured) -> DurableTimerBuilder; 2] = [
+    let limits: [Open; 2] = [
         |measured| occupying(DurableTimer::builder().max_running(1), measured),
         |measured| occupying(DurableTimer::builder(), measured).max_running(1),
     ];
@@ -92,7 +94,7 @@ fn the_limit_of_attempts_is_the_places() {
 
 #[test]
 fn overdue_timeouts_wait_for_their_places_or_their_rate() {
-    let opens: [(fn(&Measured) -> DurableTimerBuilder, _, _); 2] = [
+    let opens: [(Open, _, _); 2] = [
         (|measured| occupying(DurableTimer::builder().max_running(2), measured), Places, 10 * SECOND),
         (|measured| builder(measured).overdue_rate(1), Rate, SECOND),
     ];

@@ -20,7 +20,7 @@ fn topic(timer: &DurableTimer, name: &str) -> TopicStats {
 fn each_event_counts_for_its_topic_and_for_the_timer() {
     let handler = |due: &Due<String>| match due.payload().as_str() {
         "retry" if due.attempt() == 1 => Err(Retry::after(SECOND)),
-        "later" if due.attempt() == 1 => Err(Later::after(SECOND).into()),
+        "later" if due.attempt() == 1 => Err(Later::after(SECOND)),
         "dead" => Err(Retry::dead("broken")),
         _ => Ok(()),
     };

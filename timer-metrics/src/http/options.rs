@@ -70,8 +70,8 @@ impl ServeOptions {
 
     /// Adds a label with a constant value to every metric. The live page shows it as well. A name
     /// consists of ASCII letters, digits and `_`, does not begin with a digit or with `__`, occurs
-    /// once, and is none of `timer`, `cause` and `le`, which the metrics have already. The value
-    /// may be any text.
+    /// once, and is none of `timer`, `topic`, `cause` and `le`, which the metrics have already. The
+    /// value may be any text.
     ///
     /// # Examples
     ///
@@ -206,10 +206,13 @@ impl ServeOptions {
             ));
         }
         for (index, (name, _)) in labels.iter().enumerate() {
-            if !is_name(name, "_") || name.starts_with("__") || ["timer", "cause", "le"].contains(&name.as_str()) {
+            if !is_name(name, "_")
+                || name.starts_with("__")
+                || ["timer", "topic", "cause", "le"].contains(&name.as_str())
+            {
                 return invalid(format!(
                     "the label name `{name}` is not allowed: use ASCII letters, digits and `_`, do not begin with a digit or \
-                     `__`, and use none of `timer`, `cause` and `le`"
+                     `__`, and use none of `timer`, `topic`, `cause` and `le`"
                 ));
             }
             if labels[..index].iter().any(|(earlier, _)| earlier == name) {

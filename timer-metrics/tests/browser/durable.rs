@@ -78,8 +78,9 @@ fn part(timer: &str, selector: &str) -> String {
 fn durable_timers_have_cards_on_the_live_page() {
     const CLOSE: Topic<String> = Topic::new("close").attempts(1);
     let close = |due: &Due<String>| if due.payload() == "bad" { Err(Retry::new("broken")) } else { Ok(()) };
+    let store = MemoryStore::new();
     let (orders, mut driver) =
-        DurableTimer::builder().name("orders").topic(CLOSE, close).build_manual(MemoryStore::new()).unwrap();
+        DurableTimer::builder().name("orders").topic(CLOSE, close).build_manual(store.clone()).unwrap();
     let shared = DurableTimer::builder().name("shared").open(Shared(MemoryStore::new())).unwrap();
     let durable = DurableMetrics::new();
     durable.watch(&orders);
@@ -89,7 +90,9 @@ fn durable_timers_have_cards_on_the_live_page() {
     let metrics = TimerMetrics::from_iter([&timer]);
     let server = metrics.serve_with(0, ServeOptions::new().durable(&durable)).unwrap();
     orders.new_timeout(CLOSE, Duration::from_secs(3_600), &"later".to_owned()).unwrap();
-    orders.new_timeout(CLOSE, Duration::ZERO, &"bad".to_owned()).unwrap();
+    orders.timeout_builder(CLOSE, "bad").key("<i>17</i>").after(Duration::from_secs(1)).schedule().unwrap();
+    store.advance_clock(Duration::from_secs(3));
+    driver.run_due();
     let Some(page) = Page::open(&format!("http://{}/", server.local_addr())) else {
         eprintln!("skipped: chromedriver is not installed (apt-get install chromium chromium-driver)");
         return;
@@ -118,6 +121,7 @@ fn shows_the_cards(page: &Page) {
     }
     page.until(&format!("/^[12]$/.test({})", part("orders", "[data-field=pending]")));
     page.until(&format!("/[1-9]/.test({})", part("orders", "[data-row=done] td:nth-child(2)")));
+    page.until(&format!("/^close · <i>17<.i>2 s late, .* ago: system 2 s$/.test({})", part("orders", ".worst dl")));
     for (span, text) in [("minute", "p99"), ("total", "max")] {
         page.value(&format!("document.querySelector('[value={span}]').click()"));
         for (name, unit) in [("lag", "attempts"), ("commit_time", "commits")] {

@@ -86,8 +86,9 @@ impl Store for Shared {
 #[test]
 fn a_scrape_has_the_counts_of_each_durable_timer() {
     const CLOSE: Topic<()> = Topic::new("close");
-    let builder = DurableTimer::builder().name("orders").topic(CLOSE, |_: &Due<()>| Ok(()));
-    let (timer, mut driver) = builder.build_manual(MemoryStore::new()).unwrap();
+    let (builder, store) = (DurableTimer::builder().name("orders"), MemoryStore::new());
+    let builder = builder.topic(CLOSE, |_: &Due<()>| Ok(())).topic_elsewhere(Topic::<()>::new("mail"));
+    let (timer, mut driver) = builder.build_manual(store.clone()).unwrap();
     let twin = DurableTimer::builder().name("orders").open(Shared(MemoryStore::new())).unwrap();
     let metrics = DurableMetrics::new();
     metrics.watch(&timer);
@@ -96,7 +97,9 @@ fn a_scrape_has_the_counts_of_each_durable_timer() {
         timer.new_timeout(CLOSE, Duration::from_secs(1), &()).unwrap();
     }
     timer.new_timeout(CLOSE, Duration::from_secs(9), &()).unwrap();
-    driver.advance(Duration::from_secs(2));
+    store.advance_clock(Duration::from_secs(2));
+    driver.run_due();
+    timer.pause(CLOSE).unwrap();
     let text = text(&metrics);
     parse(&text, Format::OpenMetrics).unwrap();
     for line in [
@@ -105,6 +108,13 @@ fn a_scrape_has_the_counts_of_each_durable_timer() {
         "durable_attempts_done_total{timer=\"orders\"} 3",
         "durable_lag_seconds_count{timer=\"orders\"} 3",
         "durable_attempts_running{timer=\"orders\"} 0",
+        "durable_lateness_seconds_total{timer=\"orders\",cause=\"system\"} 3.0",
+        "durable_lateness_seconds_total{timer=\"orders\",cause=\"paused\"} 0.0",
+        "durable_topic_timeouts_scheduled_total{timer=\"orders\",topic=\"close\"} 4",
+        "durable_topic_timeouts_scheduled_total{timer=\"orders\",topic=\"mail\"} 0",
+        "durable_topic_lag_seconds_count{timer=\"orders\",topic=\"close\"} 3",
+        "durable_topic_paused{timer=\"orders\",topic=\"close\"} 1",
+        "durable_oldest_due_seconds{timer=\"orders\",topic=\"close\"} 0.0",
         "durable_timeouts_scheduled_total{timer=\"orders-2\"} 0",
         "durable_shards{timer=\"orders-2\"} 32",
         "durable_shards_taken_total{timer=\"orders-2\"} 7",
@@ -119,9 +129,11 @@ fn a_scrape_has_the_counts_of_each_durable_timer() {
     let stopped = parse(&text, Format::OpenMetrics).unwrap();
     let gauges: Vec<_> = stopped.families.iter().filter(|family| family.kind == "gauge").collect();
     assert!(gauges.is_empty(), "{gauges:?}");
-    for line in
-        ["durable_timeouts_scheduled_total{timer=\"orders\"} 4", "durable_shards_taken_total{timer=\"orders-2\"} 7"]
-    {
+    for line in [
+        "durable_timeouts_scheduled_total{timer=\"orders\"} 4",
+        "durable_shards_taken_total{timer=\"orders-2\"} 7",
+        "durable_topic_attempts_done_total{timer=\"orders\",topic=\"close\"} 3",
+    ] {
         assert!(text.contains(&format!("{line}\n")), "{line} in {text}");
     }
     drop((timer, twin));
@@ -143,18 +155,21 @@ fn figures_of_durable_timers_are_exact() {
     const CLOSE: Topic<String> = Topic::new("close").attempts(1);
     let handle = |due: &Due<String>| if due.payload() == "bad" { Err(Retry::new("broken")) } else { Ok(()) };
     let builder = DurableTimer::builder().name("<b>orders").topic(CLOSE, handle);
-    let (timer, mut driver) = builder.build_manual(MemoryStore::new()).unwrap();
+    let store = MemoryStore::new();
+    let (timer, mut driver) = builder.build_manual(store.clone()).unwrap();
     let twin = DurableTimer::builder().name("twin").open(Shared(MemoryStore::new())).unwrap();
     let metrics = DurableMetrics::new();
     metrics.watch(&timer);
     metrics.watch(&twin);
     let options = ServeOptions::new().prefix("shop").durable(&metrics);
     let server = TimerMetrics::new().serve_with(0, options).unwrap();
-    for payload in ["bad", "a", "b", "c"] {
+    for payload in ["bad", "a", "b"] {
         timer.new_timeout(CLOSE, Duration::from_secs(1), payload).unwrap();
     }
+    timer.timeout_builder(CLOSE, "c").after(Duration::from_millis(500)).key("<i>17").schedule().unwrap();
     timer.new_timeout(CLOSE, Duration::from_secs(60), "d").unwrap();
-    driver.advance(Duration::from_secs(2));
+    store.advance_clock(Duration::from_secs(2));
+    driver.run_due();
     let text = crate::http::ask(server.local_addr(), "GET", "/metrics", "").body;
     assert!(text.contains("shop_durable_timeouts_pending{timer=\"<b>orders\"} 1\n"), "{text}");
 
@@ -175,12 +190,21 @@ fn figures_of_durable_timers_are_exact() {
         ("done", json!(3)),
         ("buried", json!(1)),
         ("retried", json!(0)),
+        ("failed", json!(1)),
+        ("postponed", json!(0)),
+        ("timed_out", json!(0)),
         ("store_errors", json!(0)),
         ("node", Value::Null),
     ] {
         assert_eq!(orders[name], value, "{name}");
     }
     assert_eq!(orders["lag"]["count"], 4);
+    let worst = &orders["worst"];
+    assert_eq!(
+        (&worst[0]["topic"], &worst[0]["key"], &worst[1]["key"]),
+        (&json!("close"), &json!("<i>17"), &json!(null))
+    );
+    assert_eq!((&worst[0]["lateness_seconds"]["system"], &worst[0]["attempt"]), (&json!(1.5), &json!(1)));
     let commits: u64 = orders["commit_time"]["counts"].as_array().unwrap().iter().filter_map(Value::as_u64).sum();
     assert_eq!(Some(commits), orders["commits"].as_u64());
     assert_eq!((&twin["timer"], &twin["pending"]), (&json!("twin"), &Value::Null));
@@ -210,7 +234,8 @@ fn figures_of_durable_timers_are_exact() {
 #[test]
 fn files_and_docs_name_exactly_the_series() {
     let shared = DurableTimer::builder().open(Shared(MemoryStore::new())).unwrap();
-    let alone = DurableTimer::builder().open(MemoryStore::new()).unwrap();
+    let elsewhere = Topic::<()>::new("mail");
+    let alone = DurableTimer::builder().topic_elsewhere(elsewhere).open(MemoryStore::new()).unwrap();
     let metrics = DurableMetrics::new();
     metrics.watch(&shared);
     metrics.watch(&alone);

@@ -161,6 +161,61 @@ fn each_series_is_described_once_with_its_unit() {
     }
 }
 
+/// The counters of two durable timers under a label add up, and a gauge of the first one is
+/// cleared.
+#[cfg(feature = "durable")]
+#[test]
+fn durable_timers_are_published_by_timer_and_topic() {
+    use timer_durable::{BOUNDS, Due, DurableTimer, MemoryStore, Topic};
+
+    const CLOSE: Topic<()> = Topic::new("close");
+    let durable = timer_metrics::DurableMetrics::new();
+    let (mut publisher, keeper) = (TimerMetrics::new().publisher().durable(&durable), Keeper::default());
+    publish(&mut publisher, &keeper);
+    assert_eq!(keeper.0.lock().unwrap().described.len(), 21, "there is no durable timer yet");
+    let mut topics = vec![CLOSE, Topic::new("mail")];
+    for (runs, total) in [(3, 3.0), (2, 5.0)] {
+        let store = MemoryStore::new();
+        let builder = DurableTimer::builder().name("orders");
+        let add = |builder: timer_durable::DurableTimerBuilder, topic| builder.topic(topic, |_: &Due<()>| Ok(()));
+        let builder = topics.iter().fold(builder, |builder, topic| add(builder, *topic));
+        let (timer, mut driver) = builder.build_manual(store.clone()).unwrap();
+        durable.watch(&timer);
+        topics.iter().skip(1).for_each(|mail| timer.pause(*mail).unwrap());
+        (0..runs).for_each(|_| _ = timer.new_timeout(CLOSE, Duration::from_secs(1), &()).unwrap());
+        store.advance_clock(Duration::from_secs(3));
+        driver.run_due();
+        for _ in 0..2 {
+            publish(&mut publisher, &keeper);
+        }
+        for name in
+            ["durable_attempts_done_total{timer=orders}", "durable_topic_attempts_done_total{timer=orders,topic=close}"]
+        {
+            assert_eq!(keeper.value(name), Some(total), "{name}");
+        }
+        let lateness = "durable_lateness_seconds_total{timer=orders,cause=system}";
+        assert_eq!(keeper.value(lateness), Some(2.0 * total));
+        assert_eq!(keeper.value("durable_topic_paused{timer=orders,topic=close}"), Some(0.0));
+        let is_paused = f64::from(u8::from(topics.len() > 1));
+        assert_eq!(keeper.value("durable_topic_paused{timer=orders,topic=mail}"), Some(is_paused));
+        let lag = keeper.take_records("durable_topic_lag_seconds{timer=orders,topic=close}");
+        assert_eq!(lag, [(BOUNDS[13].as_secs_f64(), runs)]);
+        topics.truncate(1);
+    }
+    let described = keeper.0.lock().unwrap().described.split_off(21);
+    assert!(described.len() > 40 && described.iter().all(|(name, ..)| name.starts_with("durable_")), "{described:?}");
+    for (name, kind, unit) in &described {
+        let seconds = name.contains("_seconds");
+        assert_eq!(*unit, Some(if seconds { Unit::Seconds } else { Unit::Count }), "{name}");
+        assert_eq!(*kind == "counter", name.ends_with("_total") && !seconds, "{name}");
+        assert_eq!(
+            *kind == "histogram",
+            ["_lag_seconds", "_commit_seconds"].iter().any(|end| name.ends_with(end)),
+            "{name}"
+        );
+    }
+}
+
 #[test]
 fn publishing_without_a_recorder_does_nothing() {
     let timer = Timer::new();

@@ -154,7 +154,7 @@ fn names_that_the_format_forbids_are_refused() {
         let error = serve(ServeOptions::new().prefix(prefix)).unwrap_err();
         assert!(error.starts_with(&format!("the prefix `{prefix}` is not allowed: use ")), "{error}");
     }
-    for name in ["", "1a", "a:b", "__a", "timer", "cause", "le"] {
+    for name in ["", "1a", "a:b", "__a", "timer", "topic", "cause", "le"] {
         let error = serve(ServeOptions::new().label(name, "x")).unwrap_err();
         assert!(error.starts_with(&format!("the label name `{name}` is not allowed: use ")), "{error}");
     }

@@ -7,7 +7,7 @@ use crate::durable::{DurableMetrics, DurableSnapshot};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 use timer_durable::store::Membership;
-use timer_durable::{BOUNDS, Stats};
+use timer_durable::{BOUNDS, DurableLateCause, DurableLateRun, Stats};
 
 /// The age of a lease above which a probe fails. The alert `DurableLeaseOld` has the same.
 const MAX_LEASE_AGE: Duration = Duration::from_secs(60);
@@ -39,7 +39,7 @@ impl Live {
         let recents = self.history.add(now, timers.iter().map(|timer| (timer.number, counts(&timer.stats))));
         json.key("durable_bounds_seconds").array(BOUNDS, Json::seconds);
         json.key("durable").array(timers.iter().zip(&recents), |json, (timer, recent)| {
-            let DurableSnapshot { label, store, stats, .. } = timer;
+            let DurableSnapshot { label, store, stats, worst, .. } = timer;
             json.object(|json| {
                 json.key("timer").string(label);
                 json.key("store").string(store);
@@ -49,6 +49,7 @@ impl Live {
                 json.key("in_memory").option(if_alive(stats.in_memory), Json::number);
                 json.key("due").option(if_alive(stats.due), Json::number);
                 json.key("running").option(if_alive(stats.running), Json::number);
+                json.key("worst").array(worst, late_run);
                 totals_and_rates(json, recent);
                 let histograms = [("lag", &stats.lag), ("commit_time", &stats.commit_time)];
                 for (index, (name, histogram)) in histograms.into_iter().enumerate() {
@@ -81,6 +82,19 @@ fn leases(timers: &[DurableSnapshot], now: Instant) -> (bool, String) {
     (is_healthy, lines)
 }
 
+fn late_run(json: &mut Json, run: &DurableLateRun) {
+    json.object(|json| {
+        json.key("topic").string(&run.topic);
+        json.key("key").option(run.key.as_deref(), Json::string);
+        json.key("attempt").number(run.attempt);
+        json.key("age_seconds").seconds(run.at.elapsed());
+        json.key("lateness_seconds").object(|json| {
+            let causes = DurableLateCause::ALL.iter();
+            causes.for_each(|cause| json.key(cause.as_str()).seconds(run.lateness.part(*cause)));
+        });
+    });
+}
+
 /// Writes the place of this process among those that share the store.
 fn node(json: &mut Json, member: &Membership, now: Instant) {
     json.object(|json| {
@@ -104,7 +118,10 @@ fn counts(stats: &Stats) -> Counts {
             ("cancelled", stats.cancelled),
             ("begun", stats.begun),
             ("done", stats.done),
+            ("failed", stats.failed),
             ("retried", stats.retried),
+            ("postponed", stats.postponed),
+            ("timed_out", stats.timed_out),
             ("buried", stats.buried),
             ("expired", stats.expired),
             ("without_handler", stats.without_handler),
@@ -130,7 +147,7 @@ mod tests {
             member.renewed = age.map(|seconds| now - Duration::from_secs(seconds));
             let mut stats = Stats::default();
             (stats.membership, stats.is_stopped) = (Some(member), is_stopped);
-            DurableSnapshot { number: 0, label: label.to_owned(), store: String::new(), stats }
+            DurableSnapshot { number: 0, label: label.to_owned(), store: String::new(), stats, worst: Vec::new() }
         };
         let mut timers =
             vec![timer("orders", Some(60), false), timer("files", None, false), timer("old", Some(90), true)];

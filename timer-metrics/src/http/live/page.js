@@ -24,7 +24,10 @@ const KINDS = {
       ["cancelled", "cancelled"],
       ["begun", "attempts begun"],
       ["done", "attempts done"],
+      ["failed", "attempts failed"],
       ["retried", "attempts repeated"],
+      ["postponed", "attempts postponed"],
+      ["timed_out", "attempts cut off", "fault"],
       ["expired", "too late to begin", "fault"],
       ["buried", "dead letters", "fault"],
       ["without_handler", "topic without handler", "fault"],
@@ -123,13 +126,13 @@ function show(card, timer) {
     put("queued", timer.tasks_queued);
     put("running", timer.tasks_running);
     showBound(card.section, field("bound"), timer);
-    showWorst(card.section.querySelector(".worst"), timer.worst);
   } else {
     field("store").textContent = timer.is_stopped ? `${timer.store}, stopped` : timer.store;
     for (const name of ["in_memory", "due", "running"]) put(name, timer[name]);
     showNode(card.section.querySelector(".node"), timer.node);
     card.section.querySelector(".actions").hidden = !stats.has_actions || timer.is_stopped;
   }
+  showWorst(card.section.querySelector(".worst"), timer.worst);
   showTrend(card, field("trend"));
   for (const figure of card.section.querySelectorAll("figure")) showLag(card.kind, figure, timer);
 }
@@ -150,8 +153,9 @@ function showWorst(part, worst) {
     const causes = Object.entries(run.lateness_seconds).sort((one, other) => other[1] - one[1]);
     const total = causes.reduce((sum, [, seconds]) => sum + seconds, 0);
     const split = causes.filter(([, seconds]) => seconds * 100 >= total).map(([cause, seconds]) => `${cause} ${duration(seconds)}`);
-    const behind = run.behind === null ? "" : ` · behind ${run.behind}`;
-    return pair(run.task, `${duration(total)} late, ${duration(run.age_seconds)} ago: ${split.join(" + ")}${behind}`);
+    const behind = run.behind ? ` · behind ${run.behind}` : "";
+    const name = run.task ?? (run.key === null ? run.topic : `${run.topic} · ${run.key}`);
+    return pair(name, `${duration(total)} late, ${duration(run.age_seconds)} ago: ${split.join(" + ")}${behind}`);
   }));
 }
 
