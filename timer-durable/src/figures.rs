@@ -59,10 +59,16 @@ impl Figures {
         let mut stats = self.lock();
         stats.begun += 1;
         stats.lag.record(lag);
+        let looked = stats.looked;
         stats.change_topic(topic, |topic| {
             topic.begun += 1;
             topic.running += 1;
             topic.lag.record(lag);
+            if !topic.oldest_due.is_zero() {
+                // Nearly all timeouts begin in order.
+                let passed = looked.map_or(Duration::ZERO, |looked| looked.elapsed());
+                topic.oldest_due = topic.oldest_due.min(lag.saturating_sub(passed));
+            }
         });
     }
 

@@ -36,8 +36,8 @@ pub struct TopicStats {
     /// The age of the oldest timeout that is due and has not begun, or zero. In a shared store
     /// another node may own the timeout.
     ///
-    /// The keeper looks at most once in 5 seconds, while a timeout has been due for a second, and
-    /// the age grows in between. It finds the oldest timeout of each topic that is paused or
+    /// The keeper looks at most once a second, while a timeout has been due for a second, and the
+    /// age grows in between. It finds the oldest timeout of each topic that is paused or
     /// limited, and those of other topics among the 256 oldest ones in memory. A timer that is
     /// being stopped begins nothing, so its ages are zero.
     pub oldest_due: Duration,

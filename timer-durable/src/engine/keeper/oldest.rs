@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 /// The time between two looks.
-const PAUSE: Micros = 5_000_000;
+const PAUSE: Micros = 1_000_000;
 
 /// The age from which the keeper looks.
 const MIN_AGE: Micros = 1_000_000;
