@@ -115,8 +115,8 @@ impl Actions {
         self.metrics.timer(&label).ok_or_else(|| (404, format!("there is no durable timer `{label}`")))
     }
 
-    /// Returns the earliest timeouts, dead letters and paused topics of a timer. Parameters name a
-    /// topic and the beginning of a key.
+    /// Returns the earliest timeouts and some dead letters of a timer. Parameters name a topic and
+    /// the beginning of a key.
     fn list(&self, request: &Request) -> Result<String, Refusal> {
         let parameter = |name| request.parameter(name).filter(|value| !value.is_empty());
         let (timer, topic) = (self.timer(request)?, parameter("topic"));
@@ -124,12 +124,10 @@ impl Actions {
         (filter.topic, filter.key_prefix) = (topic.clone(), parameter("key"));
         let pending = timer.list(&filter, None, LISTED).map_err(failed)?;
         let dead = timer.dead_letters(topic.as_deref(), None, LISTED).map_err(failed)?;
-        let paused = timer.paused_topics().map_err(failed)?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros() as i64;
         let until = |json: &mut Json, time: i64| json.number(time.saturating_sub(now) as f64 / 1e6);
         let mut json = Json::default();
         json.object(|json| {
-            json.key("paused").array(&paused, |json, topic| json.string(topic));
             json.key("pending").array(&pending, |json, row| {
                 json.object(|json| {
                     json.key("id").string(&row.id.to_string());

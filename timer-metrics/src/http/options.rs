@@ -136,7 +136,7 @@ impl ServeOptions {
     ///
     /// | request | effect |
     /// |---|---|
-    /// | `GET /timeouts.json?timer=T` | lists the 20 earliest timeouts, 20 dead letters and the paused topics |
+    /// | `GET /timeouts.json?timer=T` | lists the 20 earliest timeouts and 20 dead letters |
     /// | `POST /actions/cancel?timer=T&id=ID` | cancels a pending timeout |
     /// | `POST /actions/run?timer=T&id=ID` | makes a pending timeout due now |
     /// | `POST /actions/requeue?timer=T&id=ID` | makes a dead letter pending again and due now |

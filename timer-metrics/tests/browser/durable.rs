@@ -2,6 +2,7 @@
 
 use super::{Load, fits_small_and_dark_screens, until_state};
 use crate::webdriver::Page;
+use serde_json::json;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use timer_durable::store::{Membership, Micros, Position};
@@ -179,37 +180,41 @@ fn a_click_acts_on_a_durable_timer() {
     };
     until_state(&page, "Live");
     let actions = "document.querySelector('section .actions')";
-    assert_eq!(page.value(&format!("{actions}.hidden")), true);
+    let topic = "document.querySelector('section .topics [data-topic=\"order.close\"]')";
+    assert_eq!(page.value(&format!("[{actions}.hidden, {topic}.querySelector('button').hidden]")), json!([true, true]));
     page.go(&format!("http://{}/", server.local_addr()));
     until_state(&page, "Live");
     page.value(&format!("({actions}.open = true, window.confirm = () => true)"));
 
-    // Returns the expression for the item of a timeout or a topic.
+    // Returns the expression for the item of a timeout.
     let item = |name: &str| {
         format!("[...{actions}.querySelectorAll('dl div')].find((item) => item.firstChild.textContent === '{name}')")
     };
-    let click = |name: &str, action: &str, answer: &str| {
-        page.until(&format!("{}?.querySelector('[data-action={action}]') != null", item(name)));
-        page.value(&format!("{}.querySelector('[data-action={action}]').click()", item(name)));
-        page.until(&format!("{actions}.querySelector('.answer').textContent === '{answer}'"));
+    let click = |part: &str, action: &str, answer: &str| {
+        page.until(&format!("{part}?.querySelector('[data-action={action}]:not([hidden])') != null"));
+        page.value(&format!("{part}.querySelector('[data-action={action}]').click()"));
+        page.until(&format!("document.querySelector('section .answer').textContent === '{answer}'"));
     };
     page.until(&format!("{}?.textContent.includes('<b>broken</b>')", item("order.close 8/1")));
-    click("order.close 7/1", "cancel", "order.close 7/1: cancelled");
+    click(&item("order.close 7/1"), "cancel", "order.close 7/1: cancelled");
     assert!(timer.get(CLOSE, "7/1").unwrap().is_none());
     page.until(&format!("{} === undefined", item("order.close 7/1")));
-    click("order.close", "pause", "order.close: paused");
+    click(topic, "pause", "order.close: paused");
     assert_eq!(timer.paused_topics().unwrap(), ["order.close"]);
-    click("order.close", "resume", "order.close: resumed");
-    click("order.close 7/2", "run", "order.close 7/2: due now");
+    page.until(&format!("{topic}.querySelector('.note').textContent === 'paused'"));
+    click(topic, "resume", "order.close: resumed");
+    click(&item("order.close 7/2"), "run", "order.close 7/2: due now");
     assert_eq!((driver.run_due(), timer.stats().done), (1, 1));
-    click("order.close 8/1", "requeue", "order.close 8/1: requeued, and due now");
+    click(&item("order.close 8/1"), "requeue", "order.close 8/1: requeued, and due now");
     assert_eq!(driver.run_due(), 1);
 
     // The page shows why an action fails.
     timer.cancel(CLOSE, "7/3").unwrap();
-    click("order.close 7/3", "run", "Failed: not moved, because the timeout has ended");
+    click(&item("order.close 7/3"), "run", "Failed: not moved, because the timeout has ended");
     page.until(&format!("{} === undefined", item("order.close 7/3")));
-    assert_eq!(page.value(&format!("{actions}.querySelector('.answer').classList.contains('fault')")), true);
+    assert_eq!(page.value("document.querySelector('section .answer').classList.contains('fault')"), true);
+    let cells = format!("[...{topic}.querySelectorAll('td')].slice(0, 4).map((cell) => cell.textContent)");
+    page.until(&format!("JSON.stringify({cells}) === '[\"0\",\"1\",\"2\",\"2\"]'"));
     fits_small_and_dark_screens(&page);
     page.value(&format!(
         "({actions}.querySelector('[name=topic]').value = 'other', {actions}.querySelector('form button').click())"

@@ -76,7 +76,9 @@ fn each_action_acts() {
     assert_eq!(timer.paused_topics().unwrap(), ["order close"]);
     assert_eq!(act("requeue", &format!("id={dead}")), ok("requeued, and due now"));
     assert_eq!((driver.run_due(), act("requeue", &format!("id={dead}")).0), (0, 404), "its topic is paused");
-    assert_eq!(list(&site, "")["paused"], json!(["order close"]));
+    let stats: Value = serde_json::from_str(&site.respond("GET", "/stats.json", "").into_body()).unwrap();
+    let topic = &stats["durable"][0]["topics"][0];
+    assert_eq!((&topic["topic"], &topic["is_paused"]), (&json!("order close"), &json!(true)));
     assert_eq!(act("resume", "topic=order+close"), ok("resumed"));
     assert_eq!(driver.run_due(), 1);
 

@@ -199,6 +199,19 @@ fn figures_of_durable_timers_are_exact() {
         assert_eq!(orders[name], value, "{name}");
     }
     assert_eq!(orders["lag"]["count"], 4);
+    let topic = &orders["topics"][0];
+    for (name, value) in [
+        ("topic", json!("close")),
+        ("is_paused", json!(false)),
+        ("oldest_due_seconds", json!(0.0)),
+        ("running", json!(0)),
+        ("done", json!(3)),
+        ("failed", json!(1)),
+        ("buried", json!(1)),
+        ("lag_counts", orders["lag"]["counts"].clone()),
+    ] {
+        assert_eq!(topic[name], value, "{name}");
+    }
     let worst = &orders["worst"];
     assert_eq!(
         (&worst[0]["topic"], &worst[0]["key"], &worst[1]["key"]),

@@ -1,5 +1,43 @@
-// The timeouts of a durable timer, and the actions on them, if the server allows actions. The list is
-// read from the store, so it is read when the user asks for it and after an action.
+// The topics and timeouts of a durable timer, and the actions on them, if the server allows actions.
+
+// The rows stay where they are while the topics are the same, so that a click meets its button.
+function showTopics(card, timer) {
+  const hasActions = stats.has_actions && !timer.is_stopped;
+  card.section.querySelector(".actions").hidden = !hasActions;
+  const part = card.section.querySelector(".topics");
+  part.hidden = timer.topics.length === 0;
+  const names = JSON.stringify(timer.topics.map(({ topic }) => topic));
+  if (part.dataset.names !== names) part.tBodies[0].replaceChildren(...timer.topics.map(({ topic }) => newTopic(card, topic)));
+  part.dataset.names = names;
+  for (const [index, topic] of timer.topics.entries()) {
+    const [head, ...cells] = part.tBodies[0].rows[index].cells;
+    const [, note, button] = head.children;
+    const waits = topic.oldest_due_seconds > 0 ? `due for ${duration(topic.oldest_due_seconds)}` : "";
+    note.textContent = [topic.is_paused ? "paused" : "", waits].filter((text) => text !== "").join(", ");
+    [button.dataset.action, button.textContent] = topic.is_paused ? ["resume", "Resume"] : ["pause", "Pause"];
+    button.hidden = !hasActions;
+    const total = topic.lag_counts.reduce((sum, count) => sum + count, 0);
+    const late = total === 0 ? "–" : quantile(stats.durable_bounds_seconds, topic.lag_counts, total, 0.99);
+    const texts = [topic.running, topic.done, topic.failed, topic.buried].map((count) => number(count, 1e6));
+    for (const [column, text] of [...texts, late].entries()) cells[column].textContent = text;
+  }
+}
+
+function newTopic(card, topic) {
+  const row = document.createElement("tr");
+  row.dataset.topic = topic;
+  const [head, name, note, button] = ["th", "span", "span", "button"].map((tag) => document.createElement(tag));
+  head.scope = "row";
+  name.textContent = topic;
+  note.className = "note";
+  button.addEventListener("click", () => act(card, button.dataset.action, topic, { topic }));
+  head.append(name, note, button);
+  row.append(head);
+  for (let column = 0; column < 5; column += 1) row.insertCell();
+  return row;
+}
+
+// The list of timeouts is read from the store when the user asks for it, and after an action.
 function prepareActions(card) {
   const part = card.section.querySelector(".actions");
   part.addEventListener("toggle", () => part.open && showTimeouts(card));
@@ -35,14 +73,14 @@ async function act(card, action, name, parameters) {
   say(card, "", false);
   const answer = await request(card, `actions/${action}`, parameters, { method: "POST", headers: { "Timer-Action": "page" } });
   if (answer !== null) say(card, `${name}: ${answer}`, false);
-  await showTimeouts(card);
+  if (card.section.querySelector(".actions").open) await showTimeouts(card);
 }
 
 async function showTimeouts(card) {
   const part = card.section.querySelector(".actions");
   const text = await request(card, "timeouts.json", Object.fromEntries(new FormData(part.querySelector("form"))), {});
   if (text === null) return;
-  const { paused, pending, dead } = JSON.parse(text);
+  const { pending, dead } = JSON.parse(text);
   // Returns an item of the list, with a button for each action.
   const item = (name, text, actions, parameters) => {
     const item = pair(name, text);
@@ -56,12 +94,7 @@ async function showTimeouts(card) {
   };
   const nameOf = (row) => `${row.topic} ${row.key ?? row.id}`;
   const attempts = (row) => (row.attempt > 0 ? `, attempt ${row.attempt}` : "");
-  const topics = [...new Set([...paused, ...[...pending, ...dead].map((row) => row.topic)])].sort();
   const items = [
-    ...topics.map((topic) => {
-      const isPaused = paused.includes(topic);
-      return item(topic, isPaused ? "topic, paused" : "topic", [isPaused ? ["resume", "Resume"] : ["pause", "Pause"]], { topic });
-    }),
     ...dead.map((row) =>
       item(nameOf(row), `dead for ${duration(-row.died_in_seconds)}${attempts(row)}: ${row.reason}`, [["requeue", "Requeue"]], { id: row.id })),
     ...pending.map((row) => {

@@ -7,7 +7,7 @@ use crate::durable::{DurableMetrics, DurableSnapshot};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 use timer_durable::store::Membership;
-use timer_durable::{BOUNDS, DurableLateCause, DurableLateRun, Stats};
+use timer_durable::{BOUNDS, DurableLateCause, DurableLateRun, Stats, TopicStats};
 
 /// The age of a lease above which a probe fails. The alert `DurableLeaseOld` has the same.
 const MAX_LEASE_AGE: Duration = Duration::from_secs(60);
@@ -50,6 +50,7 @@ impl Live {
                 json.key("due").option(if_alive(stats.due), Json::number);
                 json.key("running").option(if_alive(stats.running), Json::number);
                 json.key("worst").array(worst, late_run);
+                json.key("topics").array(&stats.topics, |json, (name, stats)| topic(json, name, stats));
                 totals_and_rates(json, recent);
                 let histograms = [("lag", &stats.lag), ("commit_time", &stats.commit_time)];
                 for (index, (name, histogram)) in histograms.into_iter().enumerate() {
@@ -80,6 +81,19 @@ fn leases(timers: &[DurableSnapshot], now: Instant) -> (bool, String) {
         let _ = writeln!(lines, "lease of {label:?}: {:.3} s old", age.as_secs_f64());
     }
     (is_healthy, lines)
+}
+
+fn topic(json: &mut Json, name: &str, stats: &TopicStats) {
+    json.object(|json| {
+        json.key("topic").string(name);
+        json.key("is_paused").boolean(stats.is_paused);
+        json.key("oldest_due_seconds").seconds(stats.oldest_due);
+        json.key("running").number(stats.running);
+        json.key("done").number(stats.done);
+        json.key("failed").number(stats.failed);
+        json.key("buried").number(stats.buried);
+        json.key("lag_counts").array(stats.lag.counts, Json::number);
+    });
 }
 
 fn late_run(json: &mut Json, run: &DurableLateRun) {

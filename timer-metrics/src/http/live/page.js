@@ -130,7 +130,7 @@ function show(card, timer) {
     field("store").textContent = timer.is_stopped ? `${timer.store}, stopped` : timer.store;
     for (const name of ["in_memory", "due", "running"]) put(name, timer[name]);
     showNode(card.section.querySelector(".node"), timer.node);
-    card.section.querySelector(".actions").hidden = !stats.has_actions || timer.is_stopped;
+    showTopics(card, timer);
   }
   showWorst(card.section.querySelector(".worst"), timer.worst);
   showTrend(card, field("trend"));
