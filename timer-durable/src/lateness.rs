@@ -222,9 +222,18 @@ const KEPT: usize = 10;
 /// An attempt that is late by less than this is not kept.
 const MIN_LATENESS: Duration = Duration::from_millis(1);
 
-/// For each window, the worst attempts, with the begin of the window. The newest window comes last.
+/// For each window, the worst attempts, with the begin of the window.
 #[derive(Debug, Default)]
-pub(crate) struct WorstRuns(Mutex<Vec<(Instant, DurableLateRun)>>);
+pub(crate) struct WorstRuns(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// The newest window comes last.
+    runs: Vec<(Instant, DurableLateRun)>,
+    /// The least lateness of the newest window once it is full. Nearly all attempts of a crowd are
+    /// below it.
+    floor: Duration,
+}
 
 impl WorstRuns {
     /// Keeps an attempt that was late at `at` if it is among the worst.
@@ -232,8 +241,12 @@ impl WorstRuns {
         if lateness.total() < MIN_LATENESS {
             return;
         }
-        let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Kept { runs, floor } = &mut *kept;
         let last = runs.last().map(|(begin, _)| *begin).filter(|begin| at.saturating_duration_since(*begin) < WINDOW);
+        if last.is_some() && lateness.total() <= *floor {
+            return;
+        }
         let window = last.unwrap_or_else(|| {
             runs.retain(|(begin, _)| is_recent(*begin, at));
             at
@@ -242,17 +255,18 @@ impl WorstRuns {
         let least = of_window().min_by_key(|(_, (_, kept))| kept.lateness.total()).map(|(place, _)| place);
         match least.filter(|_| of_window().count() >= KEPT) {
             None => runs.push((window, run())),
-            Some(place) if lateness.total() > runs[place].1.lateness.total() => runs[place] = (window, run()),
-            Some(_) => {}
+            Some(place) => runs[place] = (window, run()),
         }
+        let of_window = runs.iter().filter(|(begin, _)| *begin == window).map(|(_, kept)| kept.lateness.total());
+        *floor = of_window.clone().min().filter(|_| of_window.count() >= KEPT).unwrap_or(Duration::ZERO);
     }
 
     /// Returns the worst attempts of the last 50 to 60 seconds before `now`, the worst first.
     pub(crate) fn get(&self, now: Instant) -> Vec<DurableLateRun> {
-        let runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let recent = runs.iter().filter(|(begin, _)| is_recent(*begin, now));
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = kept.runs.iter().filter(|(begin, _)| is_recent(*begin, now));
         let mut recent: Vec<DurableLateRun> = recent.map(|(_, run)| run.clone()).collect();
-        drop(runs);
+        drop(kept);
         recent.sort_by_key(|run| std::cmp::Reverse(run.lateness.total()));
         recent.truncate(KEPT);
         recent
@@ -289,6 +303,6 @@ mod tests {
         offer(1, WINDOWS * WINDOW);
         assert_eq!(listed(WINDOWS * WINDOW), [20, 7, 1]);
         assert!(listed(20 * WINDOW).is_empty());
-        assert_eq!(worst.0.lock().unwrap().len(), 3, "older ones are gone");
+        assert_eq!(worst.0.lock().unwrap().runs.len(), 3, "older ones are gone");
     }
 }

@@ -85,16 +85,18 @@ impl Timeline {
 
     /// Returns the time that each cause has had from the beginning up to `at`.
     fn spent(&self, at: Micros) -> DurableLateness {
+        if let Some(last) = self.marks.last().filter(|last| last.at <= at) {
+            return last.spent;
+        }
         let next = self.marks.partition_point(|mark| mark.at < at);
         match (next.checked_sub(1).and_then(|before| self.marks.get(before)), self.marks.get(next)) {
-            (None, _) => DurableLateness::default(),
-            (Some(before), None) => before.spent,
             (Some(before), Some(next)) => {
                 let mut spent = next.spent.since(&before.spent);
                 spent = spent.share(at.abs_diff(before.at), next.at.abs_diff(before.at));
                 spent.add_all(&before.spent);
                 spent
             }
+            _ => DurableLateness::default(),
         }
     }
 }
