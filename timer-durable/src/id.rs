@@ -1,11 +1,11 @@
 //! The identity of a timeout.
 
-use crate::time::Micros;
+use crate::time::{Micros, micros};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The time after its creation during which an id may be inserted again. Tombstones last as long.
 const REPEATABLE: Micros = 600_000_000;
@@ -44,13 +44,19 @@ impl TimeoutId {
     /// Makes an id on behalf of an instance of a store.
     #[must_use]
     pub fn made_by(instance: u32) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        Self::made_at(micros(now), instance)
+    }
+
+    /// Makes an id on behalf of an instance of a store whose clock is at `now`.
+    pub(crate) fn made_at(now: Micros, instance: u32) -> Self {
         static START: OnceLock<u64> = OnceLock::new();
         static NEXT: AtomicU64 = AtomicU64::new(0);
         // Processes that start in the same millisecond begin at different numbers.
         let start = *START.get_or_init(|| fastrand::u64(1..1 << 47));
         // ORDERING: Relaxed, the number only has to differ from the others.
         let number = start + NEXT.fetch_add(1, Ordering::Relaxed);
-        let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+        let millis = u128::try_from(now / 1_000).unwrap_or(0);
         let number = u128::from(number & ((1 << 48) - 1));
         Self((millis & ((1 << 48) - 1)) << 80 | u128::from(instance) << 48 | number)
     }

@@ -244,7 +244,7 @@ impl Collection {
 }
 
 pub(crate) fn insert(new: NewTimeout, now: Micros, instance: u32) -> Insert {
-    let id = new.id.unwrap_or_else(|| TimeoutId::made_by(instance));
+    let id = new.id.unwrap_or_else(|| TimeoutId::made_at(now, instance));
     let (due, cap) = (new.when.from(now), new.max_delay.map(|delay| now.saturating_add(delay)));
     Insert {
         cap,

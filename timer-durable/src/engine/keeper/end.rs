@@ -76,7 +76,7 @@ impl<S: Store> Keeper<S> {
         let is_last = rules.is_some_and(|rules| tries >= rules.attempts);
         if failure.how == How::Dead || is_last {
             let next = next_run(running, now).filter(|_| !failure.ends_series);
-            let letter = TimeoutId::made_by(self.store.instance());
+            let letter = TimeoutId::made_at(now, self.store.instance());
             let next = next.map(|due| NextRun { due, letter });
             return Operation::Bury { id, attempt, reason: failure.reason.clone(), next };
         }
@@ -125,7 +125,7 @@ impl<S: Store> Keeper<S> {
 
     /// Keeps a follow-up for the commit that ends the attempt.
     pub(super) fn follow_up(&mut self, mut new: Box<NewTimeout>, reply: Reply, now: Micros) {
-        let made = TimeoutId::made_by(self.store.instance());
+        let made = TimeoutId::made_at(now, self.store.instance());
         let Some(running) = new.after.and_then(|id| self.running.get_mut(&id)) else { return };
         let (id, due) = (*new.id.get_or_insert(made), new.when.from(now));
         new.when = When::At(due);
