@@ -6,20 +6,19 @@ use crate::engine::{Keeper, Settings, THREADS, TopicSettings};
 use crate::error::Error;
 use crate::figures::Figures;
 use crate::handler::Spawn;
-use crate::manual::{ManualDurableDriver, Shared};
-use crate::memory_store::MemoryStore;
+use crate::manual::{ManualDurableDriver, ManualKeeper, put_on_virtual_time};
 use crate::message::Message;
 use crate::permits::CallPermits;
 use crate::reader_thread::ReaderThread;
 use crate::shutdown::Shutdown;
 use crate::store::Store;
 use crate::timer::{DurableTimer, Host, Parts};
+use crate::virtual_clock::{Place, VirtualClock};
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use timer_executor::{TaskExecutor, ThreadPoolExecutor};
 
 /// Builds a [`DurableTimer`].
@@ -69,13 +68,11 @@ pub struct DurableTimerBuilder {
     max_payload: usize,
     hides_keys: bool,
     overdue_rate: Option<u32>,
+    seed: Option<u64>,
 }
 
 /// The number of positions that are read from the store at a time.
 const PAGE: usize = 2_000;
-
-/// The longest pause after a failure of the store.
-const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl DurableTimer {
     /// Returns a builder with default settings and without topics.
@@ -103,6 +100,7 @@ impl DurableTimerBuilder {
             max_payload: 1 << 20,
             hides_keys: false,
             overdue_rate: None,
+            seed: None,
         }
     }
 
@@ -202,21 +200,50 @@ impl DurableTimerBuilder {
         Ok(DurableTimer::new(parts, Host::Thread(Mutex::new(Some(thread)))))
     }
 
-    /// Opens a memory store on virtual time, for tests. The returned driver moves the time and runs
-    /// the handlers.
+    /// Sets the seed of the random delays of [`backoff`](crate::Topic::backoff). The default is a
+    /// random one, and 0 on virtual time.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Opens a store on virtual time, for tests. The returned driver moves the time and runs the
+    /// handlers. [`open_on`](Self::open_on) lets a timer in memory do that.
+    ///
+    /// The time begins at 2001-09-09, or at the latest time in the store. An
+    /// [`SqliteStore`](crate::SqliteStore) does not sync its file on virtual time.
     ///
     /// # Errors
     ///
-    /// [`Error::Setting`] as for [`open`](Self::open), and [`Error::Store`] if a fault was injected
-    /// at [`FaultPoint::Rejoin`](crate::FaultPoint::Rejoin).
-    pub fn build_manual(self, store: MemoryStore) -> Result<(DurableTimer, ManualDurableDriver), Error> {
-        let shared = Shared::new(store.clone());
-        let (parts, keeper) = self.assemble(store, Some(&shared))?;
-        let driver = shared.attach(keeper);
-        Ok((DurableTimer::new(parts, Host::Manual(shared)), driver))
+    /// [`Error::Setting`] as for [`open`](Self::open), and [`Error::Store`] if the store cannot be
+    /// joined, or if its clock cannot be moved, as that of a server.
+    #[doc(alias = "mock")]
+    pub fn build_manual(self, store: impl Store) -> Result<(DurableTimer, ManualDurableDriver), Error> {
+        let keeper = ManualKeeper::new(None);
+        let timer = self.open_manual(Box::new(store), &keeper)?;
+        Ok((timer, ManualDurableDriver::new(keeper)))
     }
 
-    fn assemble<S: Store>(mut self, store: S, manual: Option<&Shared>) -> Result<(Parts, Keeper<S>), Error> {
+    /// Opens a store on a clock that follows a timer in memory, for tests of programs that use
+    /// both. See [`VirtualClock`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`build_manual`](Self::build_manual).
+    #[doc(alias = "paused")]
+    #[doc(alias = "start_paused")]
+    pub fn open_on(self, store: impl Store, clock: &VirtualClock) -> Result<DurableTimer, Error> {
+        self.open_manual(Box::new(store), &ManualKeeper::new(Some(Place::new(clock))))
+    }
+
+    fn open_manual(self, mut store: Box<dyn Store>, host: &Arc<ManualKeeper>) -> Result<DurableTimer, Error> {
+        put_on_virtual_time(&mut store, host)?;
+        let (parts, keeper) = self.assemble(store, Some(host))?;
+        host.attach(keeper);
+        Ok(DurableTimer::new(parts, Host::Manual(host.clone())))
+    }
+
+    fn assemble<S: Store>(mut self, store: S, manual: Option<&Arc<ManualKeeper>>) -> Result<(Parts, Keeper<S>), Error> {
         let least = |name, given: usize, least, allowed| {
             if given < least { Err(Error::Setting { name, given: given.to_string(), allowed }) } else { Ok(()) }
         };
@@ -256,7 +283,8 @@ impl DurableTimerBuilder {
             name: self.name.clone(),
             store: store.describe(),
             keeper: channel.0.clone(),
-            reader: ReaderThread::new(&self.name, store.connect_reader()),
+            // On virtual time the keeper reads, because the time would not wait for a thread.
+            reader: ReaderThread::new(&self.name, store.connect_reader().filter(|_| manual.is_none())),
             permits: Arc::new(CallPermits::new(self.max_queued_calls)),
             figures: figures.clone(),
             shutdown: shutdown.clone(),
@@ -275,13 +303,13 @@ impl DurableTimerBuilder {
             max_batch: self.max_batch,
             max_running: self.max_running,
             overdue_rate: self.overdue_rate,
-            max_pause: if manual.is_some() { Duration::ZERO } else { MAX_PAUSE },
+            seed: self.seed.unwrap_or_else(|| if manual.is_some() { 0 } else { fastrand::u64(..) }),
             topics: self.topics,
             elsewhere: self.elsewhere,
             max_payload: self.max_payload,
             executor,
             pool,
-            settle: manual.map(Shared::settler),
+            settle: manual.map(|manual| manual.settler()),
         };
         let keeper = Keeper::new(store, settings, channel, figures, shutdown).map_err(Error::Store)?;
         Ok((parts, keeper))

@@ -96,6 +96,7 @@ mod topic;
 mod topic_stats;
 pub mod transaction;
 mod user_transaction;
+mod virtual_clock;
 mod weak;
 mod work;
 
@@ -137,6 +138,7 @@ pub use timer::DurableTimer;
 pub use topic::Topic;
 pub use topic_stats::TopicStats;
 pub use transaction::IfPending;
+pub use virtual_clock::VirtualClock;
 pub use weak::WeakDurableTimer;
 pub use work::Transaction;
 

@@ -1,12 +1,15 @@
-//! Virtual time for tests, on a memory store whose clock the test moves.
+//! Virtual time for tests, on a store whose clock the test moves.
 //!
 //! There is no keeper thread. A call takes turns of the keeper itself until it has its answer, and
-//! the driver takes turns until nothing is left to do. Handlers run on the driver's thread, with
-//! nothing locked, so they may call the timer.
+//! a driver takes turns until nothing is left to do. Handlers run on the driver's thread, with
+//! nothing locked, so they may call the timer. The driver is a [`ManualDurableDriver`] or a
+//! [`VirtualClock`](crate::VirtualClock).
 
 use crate::engine::{Flow, Keeper, Settle, as_keeper, is_keeper};
-use crate::memory_store::MemoryStore;
+use crate::error::Error;
 use crate::store::{Micros, Store};
+use crate::time::between;
+use crate::virtual_clock::{Driven, Place};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
@@ -32,21 +35,24 @@ use timer_executor::{ExecuteError, Task, TaskExecutor};
 /// # Ok::<(), timer_durable::Error>(())
 /// ```
 #[derive(Debug)]
+#[doc(alias = "MockClock")]
 pub struct ManualDurableDriver {
-    shared: Shared,
+    keeper: Arc<ManualKeeper>,
 }
 
-/// The keeper of a manual timer, which calls and the driver share.
-#[derive(Clone)]
-pub(crate) struct Shared {
-    store: MemoryStore,
-    keeper: Arc<SharedKeeper>,
+/// A keeper without a thread, whose turns are taken by calls and by a driver.
+pub(crate) struct ManualKeeper {
+    keeper: Mutex<Option<BoxedKeeper>>,
     tasks: Arc<Tasks>,
+    /// The place on a clock that drives the keeper.
+    place: Option<Place>,
 }
 
-impl std::fmt::Debug for Shared {
+type BoxedKeeper = Keeper<Box<dyn Store>>;
+
+impl std::fmt::Debug for ManualKeeper {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("store", &self.store).finish_non_exhaustive()
+        f.debug_struct("ManualKeeper").finish_non_exhaustive()
     }
 }
 
@@ -55,121 +61,155 @@ impl std::fmt::Debug for Shared {
 struct Tasks(Mutex<VecDeque<Task>>);
 
 impl Tasks {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Task>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn pop(&self) -> Option<Task> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        self.lock().pop_front()
     }
 }
 
 impl TaskExecutor for Tasks {
     fn execute(&self, task: Task) -> Result<(), ExecuteError> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(task);
+        self.lock().push_back(task);
         Ok(())
     }
 }
 
-type SharedKeeper = Mutex<Option<Keeper<MemoryStore>>>;
-
-/// Locks a keeper. Returns `None` if this thread takes its turns, as in a function that
-/// a transaction has called.
-fn lock(keeper: &SharedKeeper) -> Option<MutexGuard<'_, Option<Keeper<MemoryStore>>>> {
-    if !is_keeper() {
-        return Some(keeper.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-    match keeper.try_lock() {
-        Ok(keeper) => Some(keeper),
-        Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
+/// Puts a store on virtual time, and not before the time of the clock that will drive it.
+pub(crate) fn put_on_virtual_time(store: &mut dyn Store, keeper: &ManualKeeper) -> Result<(), Error> {
+    store.advance_time(Duration::ZERO)?;
+    let ahead = keeper.place.as_ref().map_or(Duration::ZERO, |place| between(store.now(), place.now()));
+    Ok(store.advance_time(ahead)?)
 }
 
-/// Takes turns until there is no message and nothing is due. A call that a turn makes leaves its
-/// message to the next turn.
-fn settle(shared: &SharedKeeper) {
-    let Some(mut keeper) = lock(shared) else { return };
-    while let Some(running) = keeper.as_mut().filter(|keeper| keeper.has_work()) {
-        if let Flow::End(ending) = as_keeper(|| running.take_turn()) {
-            let ended = keeper.take();
-            // The handlers may own the last handle of the timer, whose drop locks it.
-            drop(keeper);
-            if let Some(keeper) = ended {
-                keeper.close(ending);
-            }
-            return;
-        }
-    }
-}
-
-impl Shared {
-    pub(crate) fn new(store: MemoryStore) -> Self {
-        Self { store, keeper: Arc::default(), tasks: Arc::default() }
+impl ManualKeeper {
+    pub(crate) fn new(place: Option<Place>) -> Arc<Self> {
+        Arc::new(Self { keeper: Mutex::default(), tasks: Arc::default(), place })
     }
 
     /// Returns a function that takes the keeper's turns. The keeper may own it, because it does not
     /// keep the keeper alive.
-    pub(crate) fn settler(&self) -> Settle {
-        let keeper = Arc::downgrade(&self.keeper);
-        Arc::new(move || _ = keeper.upgrade().map(|keeper| settle(&keeper)))
+    pub(crate) fn settler(self: &Arc<Self>) -> Settle {
+        let keeper = Arc::downgrade(self);
+        Arc::new(move || _ = keeper.upgrade().map(|keeper| keeper.settle()))
     }
 
     pub(crate) fn executor(&self) -> Arc<dyn TaskExecutor> {
         self.tasks.clone()
     }
 
-    /// Gives the parts their keeper and returns the driver.
-    pub(crate) fn attach(&self, keeper: Keeper<MemoryStore>) -> ManualDurableDriver {
+    /// Gives the parts their keeper.
+    pub(crate) fn attach(self: &Arc<Self>, keeper: BoxedKeeper) {
+        let now = keeper.now();
         *self.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
-        ManualDurableDriver { shared: self.clone() }
+        if let Some(place) = &self.place {
+            let keeper: Arc<dyn Driven> = self.clone();
+            place.enter(Arc::downgrade(&keeper), now);
+            self.settle();
+        }
     }
 
+    /// Locks the keeper. Returns `None` if this thread takes its turns, as in a function that
+    /// a transaction has called.
+    fn lock(&self) -> Option<MutexGuard<'_, Option<BoxedKeeper>>> {
+        if !is_keeper() {
+            return Some(self.keeper.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        match self.keeper.try_lock() {
+            Ok(keeper) => Some(keeper),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Takes turns until there is no message and nothing is due. A call that a turn makes leaves
+    /// its message to the next turn.
     pub(crate) fn settle(&self) {
-        settle(&self.keeper);
+        let Some(mut keeper) = self.lock() else { return };
+        let mut ending = None;
+        keeper.iter_mut().for_each(|keeper| keeper.end_pause());
+        while let Some(running) = keeper.as_mut() {
+            if let Some(now) = self.place.as_ref().and_then(Place::store_time) {
+                running.advance_time(between(running.now(), now));
+            }
+            if !running.has_work() {
+                break;
+            }
+            if let Flow::End(end) = as_keeper(|| running.take_turn()) {
+                ending = keeper.take().map(|ended| (ended, end));
+            }
+        }
+        if let Some(place) = &self.place {
+            let next = keeper
+                .as_ref()
+                .and_then(|keeper| if self.tasks.lock().is_empty() { keeper.next_wake() } else { Some(keeper.now()) });
+            place.set_next(next);
+        }
+        // The handlers may own the last handle of the timer, whose drop locks it.
+        drop(keeper);
+        self.place.iter().for_each(Place::arm);
+        if let Some((ended, end)) = ending {
+            ended.close(end);
+        }
     }
 
-    /// Returns the first due time in memory, and the time of the next page.
-    fn next_times(&self) -> (Option<Micros>, Option<Micros>) {
-        let keeper = lock(&self.keeper);
-        keeper
-            .as_ref()
-            .and_then(|keeper| keeper.as_ref())
-            .map_or((None, None), |keeper| (keeper.next_due(), keeper.next_page()))
+    /// Calls a function with the keeper, unless it has ended.
+    fn with<R>(&self, function: impl FnOnce(&mut BoxedKeeper) -> R) -> Option<R> {
+        self.lock()?.as_mut().map(function)
+    }
+}
+
+impl Driven for ManualKeeper {
+    fn run_due(&self) -> usize {
+        let mut ran = 0;
+        loop {
+            self.settle();
+            let Some(task) = self.tasks.pop() else { return ran };
+            task.run();
+            ran += 1;
+        }
     }
 
-    fn next_time(&self) -> Option<Micros> {
-        let (due, page) = self.next_times();
-        due.into_iter().chain(page).min()
+    fn crash(&self) {
+        let keeper = self.lock().and_then(|mut keeper| keeper.take());
+        // The handlers may own the last handle of the timer, whose drop locks it.
+        drop(keeper);
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        drop(tasks);
+        self.settle();
     }
 }
 
 impl ManualDurableDriver {
+    pub(crate) fn new(keeper: Arc<ManualKeeper>) -> Self {
+        Self { keeper }
+    }
+
     /// Moves the time forward and runs the handlers of timeouts that become due on the way, each at
     /// its due time. Returns the number of handlers that have run.
     pub fn advance(&mut self, by: Duration) -> usize {
-        let end = self.shared.store.now().saturating_add(crate::time::micros(by));
-        let mut ran = self.run_due();
-        while let Some(due) = self.shared.next_time().filter(|due| *due <= end) {
-            let wait = u64::try_from(due - self.shared.store.now()).unwrap_or(0);
-            self.shared.store.advance_clock(Duration::from_micros(wait));
+        let Some(end) = self.keeper.with(|keeper| keeper.now().saturating_add(crate::time::micros(by))) else {
+            return self.run_due();
+        };
+        let (mut ran, mut is_stuck) = (self.run_due(), false);
+        while let Some((now, next)) = self.keeper.with(|keeper| (keeper.now(), keeper.next_wake())) {
+            let next = next.filter(|next| *next <= end && !is_stuck);
+            self.keeper.with(|keeper| keeper.advance_time(between(now, next.unwrap_or(end))));
             let count = self.run_due();
-            if count == 0 && wait == 0 {
-                // The store fails, and the keeper pauses.
+            ran += count;
+            if next.is_none() {
                 break;
             }
-            ran += count;
+            is_stuck = count == 0 && next <= Some(now);
         }
-        let rest = u64::try_from(end - self.shared.store.now()).unwrap_or(0);
-        self.shared.store.advance_clock(Duration::from_micros(rest));
-        ran + self.run_due()
+        ran
     }
 
     /// Runs the handlers of timeouts that are due now, without moving the time.
     pub fn run_due(&mut self) -> usize {
-        let mut ran = 0;
-        loop {
-            self.shared.settle();
-            let Some(task) = self.shared.tasks.pop() else { return ran };
-            task.run();
-            ran += 1;
-        }
+        self.keeper.run_due()
     }
 
     /// Moves the time to the next due time and runs the handlers that are due then. Returns the
@@ -177,12 +217,12 @@ impl ManualDurableDriver {
     /// leave no place for the rest.
     pub fn advance_to_next(&mut self) -> Option<usize> {
         loop {
-            self.shared.settle();
-            let (due, page) = self.shared.next_times();
-            let next = due.into_iter().chain(page).min()?;
-            let wait = u64::try_from(next - self.shared.store.now()).unwrap_or(0);
-            let ran = self.advance(Duration::from_micros(wait));
-            if due == Some(next) || wait == 0 {
+            self.keeper.settle();
+            let next = |keeper: &mut BoxedKeeper| (keeper.now(), keeper.next_due(), keeper.next_page());
+            let (now, due, page) = self.keeper.with(next)?;
+            let next: Micros = due.into_iter().chain(page).min()?;
+            let ran = self.advance(between(now, next));
+            if due == Some(next) || next <= now {
                 return Some(ran);
             }
         }
@@ -191,8 +231,6 @@ impl ManualDurableDriver {
     /// Drops the timer as a crash does. Handlers that have begun do not report, and calls find the
     /// timer stopped. The store keeps what was committed.
     pub fn crash(self) {
-        let keeper = lock(&self.shared.keeper).and_then(|mut keeper| keeper.take());
-        // The handlers may own the last handle of the timer, whose drop locks it.
-        drop(keeper);
+        self.keeper.crash();
     }
 }

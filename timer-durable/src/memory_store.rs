@@ -13,6 +13,7 @@ use crate::store::{
     Counts, DeadLetter, Filter, Micros, Pending, PendingRow, Position, Reader, Store, StoreError, StoreTransaction,
     StoredPending, TimeoutState, TransactionWork,
 };
+use crate::time::VIRTUAL_START;
 use crate::transaction::{Insert, Operation, Outcome, Target, are_accepted};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
@@ -119,7 +120,7 @@ impl MemoryStore {
     /// store until a test has moved the store's clock past the current time.
     #[must_use]
     pub fn new() -> Self {
-        let now = 1_000_000_000_000_000;
+        let now = VIRTUAL_START;
         Self {
             inner: Arc::new(Mutex::new(Inner { now, floor: now, ..Inner::default() })),
             epoch: 0,
@@ -210,6 +211,11 @@ impl Store for MemoryStore {
         let mut inner = self.lock();
         inner.floor = inner.present();
         inner.floor
+    }
+
+    fn advance_time(&mut self, by: Duration) -> Result<(), StoreError> {
+        self.advance_clock(by);
+        Ok(())
     }
 
     fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {

@@ -45,9 +45,9 @@ impl DurableTimer {
         let (reply, answer) = oneshot::channel();
         let until = match &self.inner.host {
             Host::Thread(_) => Instant::now().checked_add(limit),
-            Host::Manual(shared) => {
+            Host::Manual(keeper) => {
                 // Nobody else takes turns, so nothing can end after this one.
-                shared.settle();
+                keeper.settle();
                 Some(Instant::now())
             }
         };
@@ -110,8 +110,8 @@ impl Drop for Inner {
         self.parts.shutdown.request();
         self.parts.reader.close(GRACE);
         if self.parts.keeper.send(stop).is_ok() {
-            if let Host::Manual(shared) = &self.host {
-                shared.settle();
+            if let Host::Manual(keeper) = &self.host {
+                keeper.settle();
             }
             self.join();
         }

@@ -13,11 +13,13 @@
 
 mod boxed;
 mod error;
+mod figures;
 mod pending;
 mod reader;
 
 pub use crate::time::Micros;
 pub use error::StoreError;
+pub use figures::{Counts, Membership};
 pub use pending::{Filter, Pending, PendingRow, StoredPending, TimeoutState};
 pub use reader::{Connect, Reader};
 
@@ -111,44 +113,6 @@ impl DeadLetter {
     }
 }
 
-/// The numbers of timeouts in a store, which fills the fields of the default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct Counts {
-    /// Timeouts that are pending or running, of all instances.
-    pub pending: u64,
-    /// Dead letters.
-    pub dead: u64,
-}
-
-/// The place of an instance among the others that share a store.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct Membership {
-    /// The name of the node, if it was given one.
-    pub name: Option<String>,
-    /// The number of this instance.
-    pub instance: u32,
-    /// The shards that this instance owns.
-    pub shards: u32,
-    /// The instances whose lease holds, with this one.
-    pub nodes: u32,
-    /// The shards that this process has taken over from dead instances.
-    pub taken_over: u64,
-    /// The timeouts that others have written into the shards of this process.
-    pub foreign: u64,
-    /// The number of times that this process has tried to connect again.
-    pub reconnects: u64,
-    /// The time at which the last renewal was sent that succeeded.
-    #[cfg_attr(feature = "serde", serde(skip))]
-    pub renewed: Option<Instant>,
-    /// The age of the oldest transaction that keeps dead rows of the store, of those that this role
-    /// may see. It may be a minute old.
-    pub oldest_transaction: Duration,
-}
-
 /// An open transaction of a store, for the work of [`Store::transact`].
 pub trait StoreTransaction {
     /// Executes an operation.
@@ -191,6 +155,17 @@ pub trait Store: Reader + 'static {
     /// limits the sleep, because nothing else tells the keeper.
     fn max_sleep(&self) -> Option<Duration> {
         None
+    }
+
+    /// Moves the store's clock forward by `by`. From the first call on, the clock stands still
+    /// between these calls. A timer on virtual time makes them.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unsupported`] if the clock belongs to somebody else, such as a server.
+    fn advance_time(&mut self, by: Duration) -> Result<(), StoreError> {
+        let _ = by;
+        Err(StoreError::Unsupported("virtual time"))
     }
 
     /// Executes the batch as one transaction, durably. Returns one outcome for each operation, in

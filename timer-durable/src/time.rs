@@ -5,6 +5,11 @@ use std::time::{Duration, Instant};
 /// Microseconds since 1970 on the store's clock, or a length of time in microseconds.
 pub type Micros = i64;
 
+/// The time at which virtual time begins, 2001-09-09.
+///
+/// It is long before the time of any id, so that no id is too old for a store on virtual time.
+pub(crate) const VIRTUAL_START: Micros = 1_000_000_000_000_000;
+
 /// A due time, relative to the store's clock or absolute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
@@ -25,6 +30,11 @@ impl When {
 /// Returns a duration in microseconds, rounded up.
 pub(crate) fn micros(duration: Duration) -> Micros {
     Micros::try_from(duration.as_nanos().div_ceil(1_000)).unwrap_or(Micros::MAX)
+}
+
+/// Returns the duration from one time to another, or zero if the other one is earlier.
+pub(crate) fn between(from: Micros, to: Micros) -> Duration {
+    Duration::from_micros(u64::try_from(to.saturating_sub(from)).unwrap_or(0))
 }
 
 /// A time on the clock of a lease. Unlike [`Instant`] on Linux, it goes on while the machine is

@@ -5,7 +5,7 @@ use crate::answer::{CancelAnswer, ResetAnswer};
 use crate::engine::is_keeper;
 use crate::error::Error;
 use crate::figures::Figures;
-use crate::manual::Shared;
+use crate::manual::ManualKeeper;
 use crate::message::{Answer, Message, Reply, Request};
 use crate::new_timeout::after;
 use crate::permits::{CallPermit, CallPermits};
@@ -90,7 +90,7 @@ pub(crate) struct Parts {
 /// The place where the keeper takes its turns.
 pub(crate) enum Host {
     Thread(Mutex<Option<JoinHandle<()>>>),
-    Manual(Shared),
+    Manual(Arc<ManualKeeper>),
 }
 
 /// The receiver of the answer to a call.
@@ -162,7 +162,7 @@ impl DurableTimer {
         }
         let parts = &self.inner.parts;
         let permit = parts.permits.take().or_else(|permit| permit.recv()).map_err(|_| Error::Stopped)?;
-        send(&parts.keeper, self.driver(), call, permit)
+        send(&parts.keeper, self.manual(), call, permit)
     }
 
     /// Waits for the answer to a call.
@@ -187,9 +187,9 @@ impl DurableTimer {
         T: Send,
         F: FnOnce(Reply<T>) -> Message + Send,
     {
-        let (keeper, driver) = (self.inner.parts.keeper.clone(), self.driver().cloned());
+        let (keeper, manual) = (self.inner.parts.keeper.clone(), self.manual().cloned());
         let sent = match self.inner.parts.permits.take() {
-            Ok(permit) => Ok(send(&keeper, driver.as_ref(), call, permit)),
+            Ok(permit) => Ok(send(&keeper, manual.as_ref(), call, permit)),
             Err(permit) => Err((permit, call)),
         };
         async move {
@@ -197,7 +197,7 @@ impl DurableTimer {
                 Ok(answer) => answer,
                 Err((permit, call)) => {
                     let permit = permit.await.map_err(|_| Error::Stopped)?;
-                    send(&keeper, driver.as_ref(), call, permit)
+                    send(&keeper, manual.as_ref(), call, permit)
                 }
             };
             answer?.await.unwrap_or(Err(Error::Stopped))
@@ -239,12 +239,12 @@ impl DurableTimer {
 
     /// Takes the turns of a manual timer. Does nothing for a timer with a thread.
     pub(crate) fn settle(&self) {
-        self.driver().into_iter().for_each(Shared::settle);
+        self.manual().into_iter().for_each(|keeper| keeper.settle());
     }
 
     /// Returns the keeper of a manual timer.
-    fn driver(&self) -> Option<&Shared> {
-        if let Host::Manual(shared) = &self.inner.host { Some(shared) } else { None }
+    fn manual(&self) -> Option<&Arc<ManualKeeper>> {
+        if let Host::Manual(keeper) = &self.inner.host { Some(keeper) } else { None }
     }
 }
 
@@ -257,13 +257,13 @@ impl fmt::Debug for DurableTimer {
 /// Sends a call to the keeper, and takes its turns if it has no thread.
 fn send<T>(
     keeper: &Sender<Message>,
-    driver: Option<&Shared>,
+    manual: Option<&Arc<ManualKeeper>>,
     call: impl FnOnce(Reply<T>) -> Message,
     permit: CallPermit,
 ) -> Result<AnswerTo<T>, Error> {
     let (reply, answer) = Reply::new();
     keeper.send(call(reply.holding(permit))).map_err(|_| Error::Stopped)?;
-    driver.into_iter().for_each(Shared::settle);
+    manual.into_iter().for_each(|keeper| keeper.settle());
     Ok(answer)
 }
 

@@ -134,11 +134,11 @@ impl<P> Topic<P> {
 
 impl Rules {
     /// Returns the delay after `tries` failed attempts.
-    pub(crate) fn delay_after(&self, tries: u32) -> Duration {
+    pub(crate) fn delay_after(&self, tries: u32, random: &mut fastrand::Rng) -> Duration {
         match self.backoff {
             Backoff::Jitter(first, max) => {
                 let longest = first.saturating_mul(1 << tries.saturating_sub(1).min(30)).min(max);
-                longest.mul_f64(fastrand::f64())
+                longest.mul_f64(random.f64())
             }
             Backoff::By(delay) => panics::catch(|| delay(tries)).unwrap_or(Duration::from_secs(1)),
         }
@@ -166,7 +166,8 @@ mod tests {
 
     /// Returns the longest of many delays after this number of failed attempts, in seconds.
     fn longest(rules: Rules, tries: u32) -> u64 {
-        let delays = (0..1_000).map(|_| rules.delay_after(tries));
+        let mut random = fastrand::Rng::with_seed(7);
+        let delays = (0..1_000).map(|_| rules.delay_after(tries, &mut random));
         delays.max().unwrap_or_default().as_secs_f64().ceil() as u64
     }
 
@@ -180,6 +181,7 @@ mod tests {
     fn a_function_of_the_user_decides_the_backoff() {
         let delay = |tries| if tries == 3 { panic!("no delay") } else { Duration::from_secs(7 * u64::from(tries)) };
         let rules = Topic::<()>::new("t").backoff_by(delay).rules;
-        assert_eq!([1, 2, 3].map(|tries| rules.delay_after(tries).as_secs()), [7, 14, 1]);
+        let mut random = fastrand::Rng::with_seed(7);
+        assert_eq!([1, 2, 3].map(|tries| rules.delay_after(tries, &mut random).as_secs()), [7, 14, 1]);
     }
 }

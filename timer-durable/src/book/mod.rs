@@ -16,6 +16,7 @@
 //! 13. [In your own transaction](transactions), with the drivers of PostgreSQL or on SQLite
 //! 14. [Handlers](handlers), their answers, time limits, and topics that delay no others
 //! 15. [The protocol](protocol), and the model that checks it
+//! 16. [Testing](testing) on virtual time
 
 #[doc = include_str!("promises.md")]
 pub mod promises {}
@@ -61,3 +62,6 @@ pub mod handlers {}
 
 #[doc = include_str!("protocol.md")]
 pub mod protocol {}
+
+#[doc = include_str!("testing.md")]
+pub mod testing {}

@@ -84,13 +84,14 @@ pub(crate) struct Report {
     attempt: u32,
     progress: Arc<Progress>,
     term: Term,
+    settle: Option<Settle>,
     is_pending: bool,
 }
 
 impl Report {
     pub(crate) fn new(link: &KeeperHandle, term: Term, id: TimeoutId, attempt: u32) -> Self {
-        let (keeper, progress) = (link.keeper.clone(), link.progress.clone());
-        Self { keeper, id, attempt, progress, term, is_pending: true }
+        let KeeperHandle { keeper, settle, progress } = link.clone();
+        Self { keeper, id, attempt, progress, term, settle, is_pending: true }
     }
 
     /// Returns the report if the handler may start. Otherwise reports that it has not started.
@@ -112,6 +113,9 @@ impl Report {
         let result = if self.progress.has_completed() { AttemptResult::Completed } else { result };
         // A keeper that has ended makes the attempt pending again at the next start.
         let _sent = self.keeper.send(Message::Ended(AttemptEnd { id: self.id, attempt: self.attempt, result }));
+        if let Some(settle) = &self.settle {
+            settle();
+        }
     }
 }
 

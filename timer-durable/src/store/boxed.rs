@@ -40,6 +40,7 @@ impl<S: Store + ?Sized> Store for Box<S> {
         lease_end() -> Option<Instant>;
         connect_reader() -> Option<Connect>;
         &mut:
+        advance_time(by: Duration) -> Result<(), StoreError>;
         write(batch: &[Operation]) -> Result<Vec<Outcome>, StoreError>;
         write_all(inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError>;
         load(range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError>;

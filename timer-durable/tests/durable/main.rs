@@ -27,6 +27,7 @@ mod ledger;
 mod many;
 #[cfg(feature = "sqlite")]
 mod names;
+mod one_clock;
 mod overdue;
 #[cfg(all(feature = "sqlite", unix))]
 mod owner;

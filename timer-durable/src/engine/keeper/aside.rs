@@ -7,7 +7,7 @@
 //! pause.
 
 use super::super::collect::{Collection, Origin, Place};
-use super::{Keeper, MIN_PAUSE};
+use super::Keeper;
 use crate::TimeoutId;
 use crate::message::Message;
 use crate::store::{Store, StoreError};
@@ -55,13 +55,13 @@ impl<S: Store> Keeper<S> {
         if self.aside.is_empty() {
             return;
         }
-        let now = Instant::now();
+        let now = self.present();
         let (mut due, later): (Vec<WaitingBatch>, _) =
             std::mem::take(&mut self.aside).into_iter().partition(|aside| aside.next <= now);
         self.aside = later;
         due.sort_by_key(|aside| aside.next);
         for (n, aside) in due.into_iter().enumerate() {
-            if self.must_rejoin || n > 0 && Instant::now() >= until {
+            if self.must_rejoin || n > 0 && self.present() >= until {
                 self.aside.push(aside);
                 continue;
             }
@@ -93,7 +93,7 @@ impl<S: Store> Keeper<S> {
 
     /// Leaves a batch to the next turn.
     pub(super) fn postpone(&mut self, mut collection: Collection) {
-        let next = *collection.waited.postponed.get_or_insert_with(Instant::now);
+        let next = *collection.waited.postponed.get_or_insert_with(|| self.present());
         self.aside.push(WaitingBatch { collection, next, is_postponed: true });
     }
 
@@ -125,7 +125,7 @@ impl<S: Store> Keeper<S> {
             let (timer, store) = (&self.settings.name, self.store.describe());
             tracing::warn!(%timer, %store, timeouts = collection.batch.len(), "another transaction has locked timeouts");
         }
-        if collection.waited.since.is_some_and(|since| since.elapsed() >= MAX_LOCK_WAIT) {
+        if collection.waited.since.is_some_and(|since| self.present() >= since + MAX_LOCK_WAIT) {
             collection = collection.fail_calls(&StoreError::Locked);
         }
         if !collection.is_empty() {
@@ -154,10 +154,10 @@ impl<S: Store> Keeper<S> {
         let ends: Vec<TimeoutId> =
             ends.filter(|(_, origin)| matches!(origin, Origin::End(_))).filter_map(|(end, _)| end.id()).collect();
         ends.into_iter().for_each(|id| self.park(id));
-        let (now, least) = (Instant::now(), MIN_PAUSE.min(self.settings.max_pause));
+        let now = self.present();
         collection.waited.since.get_or_insert(now);
-        let pause = collection.waited.pause.max(least);
-        collection.waited.pause = (pause * 2).min(max);
+        let pause = collection.waited.pause.max(self.clock.first_pause());
+        collection.waited.pause = self.clock.next_pause(pause, max);
         collection.waited.postponed = None;
         self.aside.push(WaitingBatch { collection, next: now + pause, is_postponed: false });
     }

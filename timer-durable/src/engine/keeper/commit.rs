@@ -2,7 +2,6 @@
 
 use super::super::collect::{Collection, Origin, Place, answer_of};
 use super::Keeper;
-use super::MIN_PAUSE;
 use crate::error::Error;
 use crate::figures::count;
 use crate::message::{Answer, Message, Request};
@@ -54,13 +53,13 @@ impl<S: Store> Keeper<S> {
                 None => self.take(&mut collection, message, now),
             }
             // The lease must not end behind one such message after the other.
-            if may_take_long && self.store.next_upkeep().is_some_and(|next| next <= Instant::now()) {
+            if may_take_long && self.is_upkeep_due() {
                 break;
             }
         }
         self.overdue.expire(now);
         self.current.expire(now);
-        let paused = self.paused_until.is_some_and(|until| until > Instant::now());
+        let paused = self.paused_until.is_some_and(|until| until > self.present());
         if self.may_begin() && !self.must_rejoin && !paused {
             self.add_begins(&mut collection, now);
             if let Err(error) = self.add_shelved(&mut collection, now) {
@@ -111,13 +110,13 @@ impl<S: Store> Keeper<S> {
             Ok(outcomes) => {
                 self.figures.lock().commits += 1;
                 self.figures.lock().operations += collection.batch.len() as u64;
-                self.pause = MIN_PAUSE.min(self.settings.max_pause);
+                self.pause = self.clock.first_pause();
                 self.paused_until = None;
                 self.apply(collection, outcomes);
             }
             Err(StoreError::Refused(_)) if collection.batch.len() > 1 => {
                 for half in collection.split() {
-                    let is_over = self.must_rejoin || Instant::now() >= until;
+                    let is_over = self.must_rejoin || self.present() >= until;
                     if is_over { self.postpone(half) } else { self.write(half, until) }
                 }
             }

@@ -82,7 +82,7 @@ impl<S: Store> Keeper<S> {
         }
         let delay = match failure.how {
             How::After(delay) => delay,
-            _ => rules.map_or(Duration::from_secs(1), |rules| rules.delay_after(tries)),
+            _ => rules.map_or(Duration::from_secs(1), |rules| rules.delay_after(tries, &mut self.random.borrow_mut())),
         };
         Operation::Retry { id, attempt, due: now.saturating_add(micros(delay)), forgive: false }
     }

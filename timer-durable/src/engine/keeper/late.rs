@@ -15,7 +15,6 @@ use crate::lateness::DurableLateCause::{
 use crate::lateness::DurableLateness;
 use crate::store::{Micros, Store};
 use crate::transaction::Attempt;
-use std::time::Instant;
 
 /// The keeper's record of its time.
 pub(super) struct Record {
@@ -77,7 +76,7 @@ impl<S: Store> Keeper<S> {
     /// Notes that the keeper goes to sleep.
     pub(super) fn note_rest(&mut self) {
         self.note_work();
-        let has_failed = self.must_rejoin || self.paused_until.is_some_and(|until| until > Instant::now());
+        let has_failed = self.must_rejoin || self.paused_until.is_some_and(|until| until > self.present());
         self.record.asleep = match () {
             () if has_failed => AtWork,
             () if !self.store.may_begin() => Lease,

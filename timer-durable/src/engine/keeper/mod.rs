@@ -38,6 +38,7 @@ mod limits;
 mod many;
 mod memory;
 mod oldest;
+mod pauses;
 mod settings;
 mod stop;
 mod transact;
@@ -53,6 +54,7 @@ use crate::shutdown::{DurableStopReport, Shutdown};
 use crate::store::{Micros, Store, StoreError};
 use aside::WaitingBatch;
 use crossbeam_channel::{Receiver, Sender};
+use fastrand::Rng;
 use gates::Gates;
 use hand_over::Lanes;
 use late::Record;
@@ -60,14 +62,17 @@ use limits::Limits;
 pub(crate) use limits::THREADS;
 use memory::heads;
 use oldest::Look;
+use pauses::PauseClock;
 use settings::Running;
 pub(crate) use settings::Settings;
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stop::Ending;
 
-/// The first pause after a failure of the store.
+/// The first and the longest pause after a failure of the store.
 const MIN_PAUSE: Duration = Duration::from_millis(10);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// The time after which a turn divides no more batches. Other calls must not wait behind one
 /// statement after the other that waits for a lock. A turn in which upkeep is due ends earlier.
@@ -126,6 +131,9 @@ pub(crate) struct Keeper<S> {
     paused_until: Option<Instant>,
     stopping: Option<Stopping>,
     shutdown: Arc<Shutdown>,
+    clock: PauseClock,
+    /// The source of the random delays of retries.
+    random: RefCell<Rng>,
 }
 
 impl<S: Store> Keeper<S> {
@@ -144,7 +152,8 @@ impl<S: Store> Keeper<S> {
         figures.lock().membership = store.membership();
         figures.lock().pending = store.pending();
         let pace = Pace::new(settings.overdue_rate, store.now());
-        let pause = MIN_PAUSE.min(settings.max_pause);
+        let clock = PauseClock::new(&settings, store.now());
+        let random = RefCell::new(Rng::with_seed(settings.seed));
         let (overdue, current) = heads(&store, &settings);
         let term = Term::new(shutdown.clone(), || store.lease_end());
         let (lanes, gates) = (Lanes::new(&settings), Gates::new(&settings, store.now()));
@@ -175,10 +184,12 @@ impl<S: Store> Keeper<S> {
             look: Look::default(),
             must_rejoin: false,
             failure: String::new(),
-            pause,
+            pause: clock.first_pause(),
             paused_until: None,
             stopping: None,
             shutdown,
+            clock,
+            random,
         };
         keeper.open_gates()?;
         Ok(keeper)
@@ -218,10 +229,10 @@ impl<S: Store> Keeper<S> {
     /// Returns the time until which the keeper may sleep: `None` without a limit, `Some(None)` if
     /// there is something to do now.
     fn waits_until(&self) -> Option<Option<Instant>> {
-        let now = Instant::now();
+        let now = self.present();
         let mut until = Vec::new();
         if !self.must_rejoin {
-            until.extend(self.store.next_upkeep());
+            until.extend(self.next_upkeep());
         }
         until.extend(self.stopping.as_ref().and_then(|stopping| stopping.until));
         let paused = self.paused_until.filter(|until| *until > now);
@@ -233,9 +244,9 @@ impl<S: Store> Keeper<S> {
                 return Some(None);
             }
             until.extend(self.next_aside());
-            until.extend(
-                self.limits.next().into_iter().chain(self.next_look()).filter_map(|next| self.instant(next, now)),
-            );
+            // A look at figures does not stop virtual time.
+            let look = self.next_look().filter(|look| !self.clock.is_virtual() || *look <= self.store.now());
+            until.extend(self.limits.next().into_iter().chain(look).filter_map(|next| self.instant(next, now)));
             if self.stopping.is_none() {
                 until.extend(self.next_page().and_then(|next| self.instant(next, now)));
                 until.extend(self.store.max_sleep().filter(|_| self.waits_for_clock()).map(|limit| now + limit));
@@ -277,15 +288,15 @@ impl<S: Store> Keeper<S> {
             self.fail_calls_aside();
         }
         let collection = self.collect(first);
-        let until = Instant::now() + DIVIDING;
-        let until = self.store.next_upkeep().map_or(until, |next| until.min(next));
+        let until = self.present() + DIVIDING;
+        let until = self.next_upkeep().map_or(until, |next| until.min(next));
         if !collection.is_empty() {
             self.write(collection, until);
         }
         self.write_aside(until);
         self.start_rejected();
         if !self.must_rejoin {
-            if self.store.next_upkeep().is_some_and(|next| next <= Instant::now()) {
+            if self.is_upkeep_due() {
                 self.keep_up();
             }
             self.load();
@@ -307,8 +318,8 @@ impl<S: Store> Keeper<S> {
         tracing::error!(timer = %self.settings.name, store = %self.store.describe(), %error, "the store has failed");
         // After the first failure the keeper joins again at once, so that calls wait for it.
         let joins_at_once = self.must_rejoin && self.pause <= MIN_PAUSE;
-        self.paused_until = if joins_at_once { None } else { Some(Instant::now() + self.pause) };
-        self.pause = (self.pause * 2).min(self.settings.max_pause);
+        self.paused_until = if joins_at_once { None } else { Some(self.present() + self.pause) };
+        self.pause = self.clock.next_pause(self.pause, MAX_PAUSE);
     }
 
     /// Returns the error of a call that arrives before the keeper has joined again.
@@ -319,7 +330,7 @@ impl<S: Store> Keeper<S> {
     /// Becomes a new instance and empties the memory.
     fn rejoin(&mut self) {
         self.term.finish();
-        if self.paused_until.is_some_and(|until| until > Instant::now()) {
+        if self.paused_until.is_some_and(|until| until > self.present()) {
             return;
         }
         match self.store.rejoin() {

@@ -6,7 +6,6 @@ use crate::new_timeout::NewTimeout;
 use crate::store::Micros;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 use timer_executor::{TaskExecutor, ThreadPoolExecutor};
 
 /// The settings of an engine.
@@ -17,8 +16,8 @@ pub(crate) struct Settings {
     pub(crate) max_batch: usize,
     pub(crate) max_running: usize,
     pub(crate) overdue_rate: Option<u32>,
-    /// The longest pause after a failure of the store. Zero on virtual time.
-    pub(crate) max_pause: Duration,
+    /// The seed of the random delays of retries.
+    pub(crate) seed: u64,
     pub(crate) topics: HashMap<Arc<str>, TopicSettings>,
     /// Topics that other programs handle.
     pub(crate) elsewhere: Vec<Arc<str>>,
@@ -26,6 +25,7 @@ pub(crate) struct Settings {
     pub(crate) executor: Arc<dyn TaskExecutor>,
     /// The executor, if it is the default one.
     pub(crate) pool: Option<Arc<ThreadPoolExecutor>>,
+    /// Takes the keeper's turns on virtual time, where it has no thread.
     pub(crate) settle: Option<Settle>,
 }
 

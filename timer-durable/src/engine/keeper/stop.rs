@@ -85,6 +85,8 @@ impl<S: Store> Keeper<S> {
     }
 
     pub(super) fn begin_stop(&mut self, until: Option<Instant>, reply: oneshot::Sender<DurableStopReport>) {
+        // On virtual time nobody takes turns while the caller waits.
+        let until = if self.clock.is_virtual() { Some(self.present()) } else { until };
         let stopping = self.stopping.get_or_insert(Stopping { until, replies: Vec::new() });
         stopping.until = [stopping.until, until].into_iter().flatten().min();
         stopping.replies.push(reply);
@@ -95,7 +97,7 @@ impl<S: Store> Keeper<S> {
     /// Ends the keeper when all handlers have ended and their ends are written, or at the limit.
     pub(super) fn end_if_stopped(&mut self) -> Flow {
         let Some(stopping) = &self.stopping else { return Flow::Continue };
-        let is_over = stopping.until.is_some_and(|until| until <= Instant::now());
+        let is_over = stopping.until.is_some_and(|until| until <= self.present());
         let is_written = self.unwritten.is_empty() && self.held.is_empty() && self.aside.is_empty();
         let is_quiet = self.running.is_empty() && is_written;
         if !is_quiet && !is_over {
