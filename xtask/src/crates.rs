@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("timer-durable-model", &[]),
     ("timer-cli", &["timer-durable"]),
     ("order-service", &["timer-durable"]),
+    ("half-a-year", &["timer-adapters", "timer-core", "timer-durable"]),
     ("timer-adapters", &["timer-core"]),
     ("timer-bench", &LIBRARIES),
     ("examples", &LIBRARIES),

@@ -54,6 +54,11 @@
 //! with sockets needs one of these versions. While the clock runs, as in a `#[tokio::test]` that
 //! does not pause it, the time of the manual timer runs too. To stop and move the clock, use the
 //! functions of this module, because the manual timer notices those of tokio only later.
+//!
+//! Durable timers take part, too. `DurableTimerBuilder::open_on` of `timer_durable` puts them on a
+//! `VirtualClock` that follows the timer of the runtime, `Timer::current()`. Then a test of a
+//! service with connections, retries and durable timeouts runs half a year in seconds, and the same
+//! calls have the same runs.
 
 #[cfg(feature = "tokio")]
 mod clock;
