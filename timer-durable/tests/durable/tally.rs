@@ -113,7 +113,7 @@ fn pending_is_exact_after_slices_and_commits() {
         bench.store.upkeep(&[]).unwrap();
         slices += 1;
     }
-    assert!(slices >= 3, "{slices} slices");
+    assert!(slices >= 2, "{slices} slices, so no change came between two");
     assert!(!bench.dead.is_empty());
     for _ in 0..10 {
         assert_eq!(bench.store.pending(), Some(bench.counts().pending));
