@@ -15,6 +15,7 @@ use crate::peers::{btree, external, floor, ours};
 use crate::settings::{self, Settings};
 use crate::workloads as w;
 use std::process::{Command, ExitCode};
+use timer_core::WheelKind;
 
 /// All workloads with their descriptions.
 pub const WORKLOADS: &[(&str, &str)] = &[
@@ -32,6 +33,7 @@ pub const WORKLOADS: &[(&str, &str)] = &[
     ("sleepers", "a million tasks asleep, due within 200 ms"),
     ("queue", "a delay queue of one task"),
     ("instructions", "instructions of an operation, and those of them that lock the memory bus"),
+    ("timetable", "read how many of a million are due within which time"),
     ("held", "the longest hold of a shard's lock"),
     ("durable-sqlite", "durable timeouts in an SQLite file"),
     ("durable-postgres", "durable timeouts on a new PostgreSQL server"),
@@ -113,6 +115,7 @@ pub const PEERS: &[Entry] = &[
             (SLEEPS, sleeps::<ours::OurSleeps>),
             #[cfg(feature = "tokio")]
             (&["queue"], w::queue::run::<timer_core::delay_queue::DelayQueue<u64>>),
+            (&["timetable"], |run| w::timetable::run(run, WheelKind::Hierarchical)),
             (&["held"], held),
             #[cfg(feature = "durable")]
             (DURABLE, store::run::<crate::durable::ours::Ours>),
@@ -125,7 +128,10 @@ pub const PEERS: &[Entry] = &[
     Entry {
         name: "timer-hashed",
         what: "this workspace, hashed wheel",
-        how: How::Here(&[(TIMERS, timers::<ours::Hashed>)]),
+        how: How::Here(&[
+            (TIMERS, timers::<ours::Hashed>),
+            (&["timetable"], |run| w::timetable::run(run, WheelKind::Hashed { ticks_per_wheel: 32_768 })),
+        ]),
     },
     #[cfg(feature = "tokio")]
     Entry {

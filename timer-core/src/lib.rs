@@ -95,6 +95,8 @@ mod sync;
 pub mod time;
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod timer_context;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+mod timetable;
 #[cfg_attr(
     all(target_family = "wasm", target_os = "unknown"),
     allow(dead_code, unused_imports, reason = "the timer uses the rest")
@@ -121,6 +123,8 @@ pub use handle::{CancelOnDrop, Driver, ManualDriver, Timer, TimerBuilder, Turn, 
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 #[doc(no_inline)]
 pub use timer_executor as executor;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+pub use timetable::Timetable;
 
 /// The parts of [`named!`] that its callers do not name.
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]

@@ -26,6 +26,7 @@ auto_traits! {
     timer_core::Timer: 1 1 1 1,
     timer_core::TimerBuilder: 1 1 1 0,
     timer_core::TimerStats: 1 1 1 1,
+    timer_core::Timetable: 1 1 1 1,
     timer_core::Turn: 1 1 1 1,
     timer_core::Unprocessed: 1 1 1 0,
     timer_core::WeakTimer: 1 1 1 1,

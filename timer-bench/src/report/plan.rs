@@ -63,6 +63,7 @@ pub(super) const STEPS: &[Step] = &[
     step(2, 2, "futures", "--ms 500"),
     step(1, 6, "sleepers", ""),
     step(2, 3, "queue", ""),
+    of(step(1, 8, "timetable", ""), &[OURS, "timer-hashed"]),
     of(step(1, 16, "instructions", ""), &[OURS, "tokio", FLOOR]),
     by("workload-held", of(step(1, 15, "held", ""), &[OURS])),
     step(1, 8, "durable-sqlite", "--ms 1500"),

@@ -20,3 +20,4 @@ pub(crate) mod reset;
 pub(crate) mod schedule;
 #[cfg(feature = "tokio")]
 pub(crate) mod sleepers;
+pub(crate) mod timetable;

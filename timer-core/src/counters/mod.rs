@@ -2,6 +2,7 @@
 //! pending timeouts. All threads count rare events, such as refusals and panics.
 
 mod counter;
+mod expiry_time;
 mod in_flight;
 mod lag;
 mod late_runs;

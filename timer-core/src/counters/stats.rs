@@ -1,6 +1,7 @@
 //! The counters of a timer, and the statistics that a reader gets.
 
 use super::counter::Counter;
+use super::expiry_time::ExpiryTime;
 use super::in_flight::InFlight;
 use super::lag::{LagHistogram, LagSnapshot};
 use super::late_runs::{LateRunCounters, LateRuns};
@@ -32,6 +33,8 @@ pub(crate) struct TimerCounters {
     pub(crate) cascaded: Counter,
     /// In nanoseconds. Written by the turn's thread.
     pub(crate) longest_batch: RecentMax,
+    /// Written by the turn's thread.
+    pub(crate) expiry_time: ExpiryTime,
     /// The time in nanoseconds for which the turn's thread has waited for the locks of shards. Only
     /// this thread writes and reads it.
     pub(crate) lock_waits: Counter,
@@ -142,6 +145,11 @@ pub struct TimerStats {
     /// one to two minutes. No single task of the batch exceeded it. Zero unless tasks or wakers run
     /// on the worker.
     pub longest_batch: Duration,
+    /// The mean time that the worker took for each timeout in recent crowds, from taking it out of
+    /// the wheel to the end of its task or its hand-over. A crowd is 64 timeouts or more that are
+    /// due within about 2 ms. As long as there was no crowd, this is the shortest time of a lone
+    /// timeout, which is longer. Zero until 64 timeouts have run.
+    pub expiry_time: Duration,
     /// The time by which all runs together were late, from their deadlines to their starts, split
     /// by causes. It is the sum of `start_lag`, apart from tasks in the executor's queue.
     pub lateness: Lateness,

@@ -23,6 +23,7 @@ use crate::resolution::Resolution;
 use crate::shard::{Block, Shard, pool, shard_of};
 use crate::sync::{Arc, Weak, cpu_count, current_cpu, first_warning};
 use crate::timer_context::TimerContext;
+use crate::timetable::{Tally, Timetable};
 use lifecycle::Lifecycle;
 use std::time::Duration;
 use timer_executor::TaskExecutor;
@@ -209,6 +210,13 @@ impl Engine {
         self.shards().iter().map(|shard| shard.scheduled()).sum()
     }
 
+    pub(crate) fn timetable(&self) -> Timetable {
+        let (context, mut spans) = (&self.context, Vec::new());
+        let mut tally = Tally::new(context.now(), context.resolution, self.pending());
+        self.shards().iter().for_each(|shard| tally.add(shard, &mut spans));
+        tally.finish(context.counters.expiry_time.get())
+    }
+
     pub(crate) fn stats(&self) -> TimerStats {
         let counters = &self.context.counters;
         let (expired, cancelled) = (counters.expired(), self.cancelled());
@@ -229,6 +237,7 @@ impl Engine {
             shards: self.shards().len() as u64,
             lateness: counters.lateness.get(),
             late_runs: counters.late_runs.get(),
+            expiry_time: Duration::from_nanos(counters.expiry_time.get()),
             longest_batch: Duration::from_nanos(counters.longest_batch.get(self.context.now())),
             tick_lag: counters.tick_lag.snapshot(),
             timeout_lag: counters.handover_lag.snapshot().merged(&inline_lag),

@@ -12,6 +12,7 @@ mod process;
 mod schedule;
 mod timeout;
 mod timer;
+mod timetable;
 
 pub use builder::TimerBuilder;
 pub use cancel::CancelOnDrop;

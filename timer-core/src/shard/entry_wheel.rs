@@ -2,7 +2,7 @@
 
 use crate::config::WheelKind;
 use crate::entry::{EntryTracker, Timeout};
-use crate::wheel::{self, Base, RawHashed, RawHierarchical, RawWheel};
+use crate::wheel::{self, Base, BucketSpan, RawHashed, RawHierarchical, RawWheel};
 
 /// One element of [`Slots`], with the tick under which an entry was linked, and the entry
 /// unless it has been taken.
@@ -81,6 +81,16 @@ impl EntryWheel {
     /// ones are linked.
     pub(crate) fn earliest(&self) -> Option<u64> {
         either!(self, wheel => wheel.earliest())
+    }
+
+    /// Appends the buckets that have entries.
+    pub(crate) fn spans(&self, out: &mut Vec<BucketSpan>) {
+        either!(self, wheel => out.extend(wheel.spans()));
+    }
+
+    /// Returns the bucket with this number.
+    pub(crate) fn bucket(&self, id: u32) -> Option<&Slots> {
+        either!(self, wheel => wheel.bucket(id))
     }
 
     #[inline]

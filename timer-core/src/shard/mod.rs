@@ -36,17 +36,22 @@
 //! - The worker serves as many requests and makes one step of the wheel, or relinks at most
 //!   [`MAX_PER_LOCK`] entries. A step swaps out a bucket, or reads and empties a chunk. In
 //!   a hashed wheel it reads less than two chunks.
+//! - A reader of the [timetable](crate::timetable) reads the numbers of values of all buckets, of
+//!   which there are at most 1,025, or about as many slots as a chunk has, or compares
+//!   [`MAX_PER_LOCK`] entries.
 
 mod callers;
 mod entry_wheel;
 mod inbox;
 mod lease;
 mod pool;
+mod reading;
 mod timeout;
 mod visit;
 
 pub(crate) use entry_wheel::{EntryWheel, Slot, Slots};
 pub(crate) use pool::{Block, BlockId, pool, shard_of};
+pub(crate) use reading::COMPARISON;
 pub(crate) use timeout::{contain, now_of};
 pub(crate) use visit::{VisitOutcome, VisitStep};
 

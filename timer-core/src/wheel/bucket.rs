@@ -31,7 +31,7 @@ mod upkeep;
 
 /// The number of slots in a chunk, which takes 4 KiB. Tests use short chunks, so that few values
 /// make a long bucket.
-pub(super) const CHUNK: usize = if cfg!(test) {
+pub(crate) const CHUNK: usize = if cfg!(test) {
     16
 } else if cfg!(fuzzing) {
     64
@@ -103,7 +103,7 @@ impl<V> Bucket<V> {
     }
 
     /// Returns the number of the last chunk plus one.
-    pub(super) fn chunks(&self) -> usize {
+    pub(crate) fn chunks(&self) -> usize {
         self.others.as_ref().map_or(0, |others| others.len()).max(self.open_number() + 1)
     }
 
@@ -161,14 +161,14 @@ impl<V> Bucket<V> {
 
     /// Returns the number of the first chunk from `number` on. If there is none among the next
     /// [`PIECE`] numbers, returns the one after them.
-    pub(super) fn next_chunk(&self, number: usize) -> usize {
+    pub(crate) fn next_chunk(&self, number: usize) -> usize {
         let mut numbers = number..number + PIECE;
         numbers.find(|number| self.chunk(*number).is_some_and(|chunk| !chunk.is_gap())).unwrap_or(number + PIECE)
     }
 
-    /// Returns the number of slots of a chunk.
-    pub(super) fn chunk_len(&self, number: usize) -> usize {
-        self.chunk(number).map_or(0, |chunk| chunk.slots.len())
+    /// Returns the slots of a chunk from `position` on.
+    pub(crate) fn slots_from(&self, position: usize) -> &[Slot<V>] {
+        self.chunk(position / CHUNK).and_then(|chunk| chunk.slots.get(position % CHUNK..)).unwrap_or_default()
     }
 
     /// Returns the values and their deadlines in the order of their positions.

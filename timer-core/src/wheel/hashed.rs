@@ -16,7 +16,7 @@
 
 use super::bucket::{Bucket, CHUNK, Dated, OVERDUE};
 use super::location::{Location, Tracker};
-use super::raw::{Base, BucketParts, RawWheel};
+use super::raw::{Base, BucketParts, BucketSpan, RawWheel};
 use minima::Minima;
 use std::mem;
 
@@ -89,7 +89,7 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
         let Reading { list, chunk, .. } = reading;
         let Base { tracker, discarded, now, len, .. } = &mut self.base;
         let bucket = &mut self.lists[list];
-        let cost = 1 + bucket.chunk_len(chunk);
+        let cost = 1 + bucket.slots_from(chunk * CHUNK).len();
         let needs_upkeep = bucket.extract(
             chunk,
             |deadline| deadline <= *now,
@@ -128,6 +128,14 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
     #[inline]
     fn bucket(&self, id: u32) -> Option<&Bucket<V>> {
         if id == OVERDUE { Some(&self.base.overdue) } else { self.lists.get(id as usize) }
+    }
+
+    fn spans(&self) -> impl Iterator<Item = BucketSpan> {
+        let overdue = BucketSpan::new(OVERDUE, (0, self.base.now), &self.base.overdue);
+        let lists = self.lists.iter().enumerate();
+        // A list has values of any round.
+        let lists = lists.filter_map(|(id, list)| BucketSpan::new(id as u32, (0, u64::MAX), list));
+        overdue.into_iter().chain(lists)
     }
 
     #[inline(always)]

@@ -21,7 +21,7 @@
 use super::bucket::{Bucket, Dated, OVERDUE};
 use super::discarded::Discarded;
 use super::location::{Location, Tracker};
-use super::raw::{Base, BucketParts, RawWheel};
+use super::raw::{Base, BucketParts, BucketSpan, RawWheel};
 use cascade::{Cascades, levels};
 use std::cell::Cell;
 
@@ -206,6 +206,18 @@ impl<V, P: Tracker<V>> RawWheel for RawHierarchical<V, P> {
             Some(level) => Some(&level.as_ref()?.buckets[id as usize % BUCKETS]),
             None => (id == OVERDUE).then_some(&self.base.overdue),
         }
+    }
+
+    fn spans(&self) -> impl Iterator<Item = BucketSpan> {
+        let marks = |at: usize| self.levels[at].as_deref().map_or(0, |level| level.occupied);
+        let indices = move |at| (0..BUCKETS).filter(move |index| marks(at) >> index & 1 == 1);
+        let occupied = levels(self.occupied).flat_map(move |at| indices(at).map(move |index| (at, index)));
+        let cascading = levels(self.cascades.all()).map(|at| (at, self.current(at)));
+        let of_levels = cascading.chain(occupied).filter_map(|(at, index)| {
+            let bucket = &self.levels[at].as_deref()?.buckets[index];
+            BucketSpan::new(id(at, index), span(self.base.now, at, index), bucket)
+        });
+        BucketSpan::new(OVERDUE, (0, self.base.now), &self.base.overdue).into_iter().chain(of_levels)
     }
 
     #[inline(always)]

@@ -49,12 +49,12 @@ mod location;
 mod raw;
 mod slab;
 
-pub(crate) use bucket::{Bucket, Slot};
+pub(crate) use bucket::{Bucket, CHUNK, Slot};
 pub(crate) use hashed::RawHashed;
 pub(crate) use hierarchical::RawHierarchical;
 pub use keyed::{HashedWheel, HierarchicalWheel};
 pub(crate) use location::{Location, Tracker};
-pub(crate) use raw::{Base, RawWheel};
+pub(crate) use raw::{Base, BucketSpan, RawWheel};
 pub use slab::Key;
 pub(crate) use slab::{Item, Slab};
 

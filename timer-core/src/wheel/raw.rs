@@ -60,6 +60,25 @@ impl<V, P: Tracker<V>> Base<V, P> {
     }
 }
 
+/// A bucket with values, and the ticks at which they may be due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BucketSpan {
+    /// The number of the bucket.
+    pub(crate) bucket: u32,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) values: u32,
+}
+
+impl BucketSpan {
+    /// The largest number of buckets of a wheel.
+    pub(crate) const MAX: usize = 1025;
+
+    pub(super) fn new<V>(id: u32, (first, last): (u64, u64), bucket: &Bucket<V>) -> Option<Self> {
+        (bucket.values > 0).then_some(BucketSpan { bucket: id, first, last, values: bucket.values })
+    }
+}
+
 /// A bucket of a wheel, and the parts of the wheel that the upkeep of a bucket needs.
 pub(crate) type BucketParts<'a, V, P> = (&'a mut Bucket<V>, &'a mut P, &'a mut Discarded<V>);
 
@@ -75,6 +94,10 @@ pub(crate) trait RawWheel {
 
     /// Returns the bucket with this number.
     fn bucket(&self, id: u32) -> Option<&Bucket<Self::Value>>;
+
+    /// Returns the buckets that have values, of which there are at most [`BucketSpan::MAX`]. Those
+    /// of a hierarchical wheel come in the order of their ticks.
+    fn spans(&self) -> impl Iterator<Item = BucketSpan>;
 
     /// Returns the bucket with this number, and what its upkeep needs.
     fn bucket_mut(&mut self, id: u32) -> Option<BucketParts<'_, Self::Value, Self::Tracker>>;

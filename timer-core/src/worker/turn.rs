@@ -136,8 +136,12 @@ impl Dispatcher {
     /// that ran or were handed over.
     fn go_round(&mut self) -> usize {
         let Self { engine, visits, batch } = self;
+        let began = batch.timeline.end();
         let share = ROUND / visits.iter().filter(|visit| visit.is_open).count().max(1) as u64;
-        visits.iter_mut().filter(|visit| visit.is_open).map(|visit| visit.go_on(batch, engine, share)).sum()
+        let open = visits.iter_mut().filter(|visit| visit.is_open);
+        let expired = open.map(|visit| visit.go_on(batch, engine, share)).sum();
+        engine.context.counters.expiry_time.record(expired, batch.timeline.end().saturating_sub(began));
+        expired
     }
 }
 

@@ -32,6 +32,7 @@ mod p13_end_of_life;
 mod p15_build_errors;
 mod p17_panics_of_the_user;
 mod queued;
+mod timetable;
 mod worker_options;
 #[cfg(target_os = "linux")]
 mod worker_thread;

@@ -167,3 +167,21 @@ fn a_visit_makes_few_steps_for_requests_alone() {
     assert_eq!(visit.go_on(&mut Batch::default(), &engine, MILLI), 0);
     assert!(visit.outcome == VisitOutcome::Last && !visit.is_open);
 }
+
+/// The tasks take 2 us each, which the timer has measured before.
+#[test]
+fn the_lag_of_a_crowd_is_known_before_it_comes() {
+    let engine = engine(None);
+    run_due(&engine, 1_000, lasting(&engine, 2 * MICRO));
+    assert_eq!(engine.stats().expiry_time, Duration::from_micros(2));
+    let (before, due) = (engine.stats().timeout_lag, engine.context.now() + 1_000 * MILLI);
+    for _ in 0..20_000 {
+        let task = lasting(&engine, 2 * MICRO);
+        assert!(engine.schedule(Closure(move |_: &Timeout| task()), |_| Deadline::up(due)).is_ok());
+    }
+    let expected = engine.timetable().expected_lag();
+    engine.context.present.set(due);
+    Dispatcher::new(engine.clone()).turn_to_end(due);
+    assert_eq!(expected, Duration::from_millis(40));
+    assert_eq!(engine.stats().timeout_lag.since(&before).max(), expected);
+}

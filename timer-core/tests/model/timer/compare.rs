@@ -4,6 +4,7 @@ use super::executors::Mode;
 use super::model::LOOKS;
 use super::slot::{Counts, END_OF_TIME, State};
 use super::world::World;
+use std::time::Duration;
 use timer_core::{ManualDriver, TimerStats};
 
 /// A number of waiting timeouts below which a removal leaves no lower bound behind.
@@ -85,6 +86,7 @@ impl World {
         self.compare_counts(&stats, true);
         self.compare_handles();
         self.report();
+        self.compare_timetable();
         let mut model = self.model();
         model.looks = LOOKS;
         assert_eq!(stats.executor_rejections, model.counts.executor_rejections);
@@ -94,6 +96,15 @@ impl World {
             let kept = matches!(slot.state, State::Waiting | State::Handed | State::HandedBack);
             assert_eq!(slot.freed, !kept, "captures of {id}, which is {:?}", slot.state);
         }
+    }
+
+    fn compare_timetable(&self) {
+        let (timetable, model) = (self.timer.timetable(), self.model());
+        let due = |within: u128| model.waiting().filter(|id| model.slots[*id].deadline <= model.now + within).count();
+        for within in [0, 1, 7, 60, 600, 3_600, 7 * 3_600, 86_400].map(Duration::from_secs) {
+            assert_eq!(timetable.due_within(within), due(within.as_nanos()) as u64, "within {within:?}");
+        }
+        assert_eq!(timetable.waiting(), model.waiting().count() as u64);
     }
 
     /// Compares the driver's next deadline.
