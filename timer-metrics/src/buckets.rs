@@ -40,6 +40,25 @@ pub const LAG_BUCKETS: [Duration; 19] = [
     micros(10_000_000),
 ];
 
+/// The bounds of `timer_due_within_seconds`: 1 s, 10 s, 1 min, 10 min, an hour and a day.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use timer_metrics::DUE_BOUNDS;
+///
+/// assert_eq!(DUE_BOUNDS.map(|bound| bound.as_secs()), [1, 10, 60, 600, 3_600, 86_400]);
+/// ```
+pub const DUE_BOUNDS: [Duration; 6] = [
+    Duration::from_secs(1),
+    Duration::from_secs(10),
+    Duration::from_secs(60),
+    Duration::from_secs(600),
+    Duration::from_secs(3_600),
+    Duration::from_secs(86_400),
+];
+
 /// Returns the number of lags in each bucket. The last bucket is above all bounds. `bounds` must be
 /// ascending. The sum of the numbers is the number of all lags.
 #[cfg(any(feature = "prometheus", feature = "metrics"))]

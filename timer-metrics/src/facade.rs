@@ -11,7 +11,7 @@ mod published;
 use crate::buckets::counts;
 #[cfg(feature = "durable")]
 use crate::durable::DurableMetrics;
-use crate::series::{CAUSE, LABEL, SERIES, Series, Value};
+use crate::series::{BOUND, CAUSE, LABEL, SERIES, Series, Value, due};
 use crate::snapshot::TimerSnapshot;
 use crate::timer_metrics::TimerMetrics;
 use metrics::{Key, Label, Level, Metadata, Recorder, Unit};
@@ -170,11 +170,11 @@ impl fmt::Debug for Publisher {
 fn samples(timer: &TimerSnapshot) -> Vec<(Key, Sample)> {
     let mut samples = Vec::new();
     for series in SERIES {
-        let key = |further: Option<(&'static str, &'static str)>| {
-            let cause = further.map(|(name, value)| Label::new(name, value));
+        let key = |further: Option<(&'static str, &str)>| {
+            let further = further.map(|(name, value)| Label::new(name, value.to_owned()));
             Key::from_parts(
                 series.name,
-                [Label::new(LABEL, timer.label.clone())].into_iter().chain(cause).collect::<Vec<_>>(),
+                [Label::new(LABEL, timer.label.clone())].into_iter().chain(further).collect::<Vec<_>>(),
             )
         };
         let gauge = |value: f64| (key(None), Sample::Gauge(value));
@@ -185,6 +185,9 @@ fn samples(timer: &TimerSnapshot) -> Vec<(Key, Sample)> {
             Value::Causes(get) => samples.extend(LateCause::ALL.map(|cause| {
                 (key(Some((CAUSE, cause.as_str()))), Sample::Seconds(get(timer).part(cause).as_secs_f64()))
             })),
+            Value::Due => samples.extend(
+                due(timer).map(|(bound, count)| (key(Some((BOUND, bound.as_str()))), Sample::Gauge(count as f64))),
+            ),
             Value::LateRuns(_) => {}
             Value::Lag(get) => {
                 let lag = get(timer);
@@ -209,7 +212,7 @@ fn describe(recorder: &dyn Recorder, series: &Series) {
     let (name, help) = (series.name.into(), series.help.into());
     match series.value {
         Value::Counter(_) => recorder.describe_counter(name, Some(Unit::Count), help),
-        Value::Gauge(_) => recorder.describe_gauge(name, Some(Unit::Count), help),
+        Value::Gauge(_) | Value::Due => recorder.describe_gauge(name, Some(Unit::Count), help),
         Value::Seconds(_) | Value::Causes(_) => recorder.describe_gauge(name, Some(Unit::Seconds), help),
         Value::Lag(_) => recorder.describe_histogram(name, Some(Unit::Seconds), help),
         Value::LateRuns(_) => {}

@@ -53,6 +53,8 @@
 //! | `timer_longest_task_seconds` | gauge | longest time of the worker for a batch of up to 64 tasks and wakers, within the last one to two minutes |
 //! | `timer_max_pending_timeouts` | gauge | the bound, for timers that have one |
 //! | `timer_longest_delay_seconds` | gauge | see [`Watch::longest_delay`] |
+//! | `timer_due_within_seconds` | gauge | timeouts due within `le` seconds (see [`DUE_BOUNDS`]), and all pending ones |
+//! | `timer_expected_lag_seconds` | gauge | see [`Timetable::expected_lag`] |
 //! | `timer_lateness_seconds_total` | counter | time by which runs were late, by the label `cause` (see [`LateCause`]) |
 //! | `timer_late_runs_seconds` | histogram | parts of at least 1 ms of the lateness of late runs, by the label `cause`; not in the facade |
 //! | `timer_tick_lag_seconds` | histogram | time from a tick to the turn that handled it |
@@ -66,6 +68,12 @@
 //! The lateness of all runs has one part for each cause, and the parts add up to the sum of the
 //! start lag. Its rate is the number of runs that are late at a time for that cause. The live page
 //! lists the worst ten tasks of the last minute, with the split of their worst runs.
+//!
+//! `timer_due_within_seconds` is what is to come, read from the timer's wheels ([`Timetable`]). Its
+//! label `le` is cumulative as in a histogram, so `histogram_quantile` works with it. But it is a
+//! gauge, since each number may fall, and the client has no gauge histograms. So `promtool check
+//! metrics` says that the label is for histograms. The numbers of a timer with a million timeouts
+//! may be half a minute old, see [`TimerMetrics::snapshots`].
 //!
 //! A task that is moved while it is queued may count twice in `timer_runs_total`. Tasks that the
 //! executor refused ran on the worker, unless the timer was stopped.
@@ -115,6 +123,8 @@
 //!
 //! [`Timer::stats`]: timer_core::Timer::stats
 //! [`LateCause`]: timer_core::LateCause
+//! [`Timetable`]: timer_core::Timetable
+//! [`Timetable::expected_lag`]: timer_core::Timetable::expected_lag
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -132,6 +142,7 @@ mod durable;
 mod facade;
 #[cfg(feature = "http")]
 mod http;
+mod kept;
 #[cfg(feature = "protobuf")]
 mod native;
 #[cfg(feature = "prometheus")]
@@ -148,7 +159,7 @@ mod watched;
 #[doc(no_inline)]
 pub use prometheus_client;
 
-pub use buckets::LAG_BUCKETS;
+pub use buckets::{DUE_BOUNDS, LAG_BUCKETS};
 #[cfg(feature = "durable")]
 pub use durable::DurableMetrics;
 #[cfg(feature = "metrics")]

@@ -7,7 +7,7 @@
 use crate::buckets::{LAG_BUCKETS, counts};
 #[cfg(feature = "protobuf")]
 use crate::native::NativeLag;
-use crate::series::{CAUSE, LABEL, SERIES, Series, Value};
+use crate::series::{BOUND, CAUSE, LABEL, SERIES, Series, Value, due};
 use crate::snapshot::TimerSnapshot;
 use crate::timer_metrics::TimerMetrics;
 use prometheus_client::collector::Collector;
@@ -108,6 +108,14 @@ fn encode(series: &Series, timers: &[TimerSnapshot], encoder: &mut DescriptorEnc
             family(encoder, in_seconds(series), unit, MetricType::Gauge, samples, |mut metric, value: Duration| {
                 metric.encode_gauge(&value.as_secs_f64())
             })
+        }
+        Value::Due if timers.is_empty() => Ok(()),
+        Value::Due => {
+            let mut metric = encoder.encode_descriptor(series.name, series.help, None, MetricType::Gauge)?;
+            for (timer, (bound, count)) in timers.iter().flat_map(|timer| due(timer).map(move |due| (timer, due))) {
+                metric.encode_family(&[(LABEL, timer.label.as_str()), (BOUND, &bound)])?.encode_gauge(&count)?;
+            }
+            Ok(())
         }
         Value::Causes(get) => {
             let stem = series.name.strip_suffix("_seconds_total").unwrap_or(series.name);

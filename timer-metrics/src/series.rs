@@ -1,5 +1,6 @@
 //! The table of exported series. Every exporter takes names, units and descriptions from it.
 
+use crate::buckets::DUE_BOUNDS;
 use crate::snapshot::TimerSnapshot;
 use std::time::Duration;
 use timer_core::{LagSnapshot, LateRuns, Lateness};
@@ -12,6 +13,9 @@ pub(crate) const CAUSE: &str = "cause";
 
 /// The name of the label of series that have one number for each topic.
 pub(crate) const TOPIC: &str = "topic";
+
+/// The name of the label with the bound of a cumulative number.
+pub(crate) const BOUND: &str = "le";
 
 /// The type of a series and the function that reads it from a snapshot.
 pub(crate) enum Value {
@@ -26,6 +30,8 @@ pub(crate) enum Value {
     /// A histogram for each cause. The name ends in `_seconds`. The facade has no call that takes a
     /// histogram, so it leaves these out.
     LateRuns(fn(&TimerSnapshot) -> &LateRuns),
+    /// Numbers of timeouts that are due within each of some bounds, as [`due`] returns them.
+    Due,
     /// A histogram. The name ends in `_seconds`.
     Lag(fn(&TimerSnapshot) -> &LagSnapshot),
 }
@@ -40,6 +46,14 @@ pub(crate) struct Series {
 
 const fn series(name: &'static str, value: Value, help: &'static str) -> Series {
     Series { name, help, value }
+}
+
+/// Returns the bounds in seconds as text, each with the number of timeouts due within it.
+pub(crate) fn due(timer: &TimerSnapshot) -> impl Iterator<Item = (String, u64)> {
+    let due = |bound: Duration| (format!("{:?}", bound.as_secs_f64()), timer.timetable.due_within(bound));
+    // The timetable may be older.
+    let all = timer.stats.pending.max(timer.timetable.waiting());
+    DUE_BOUNDS.into_iter().map(due).chain([("+Inf".to_owned(), all)])
 }
 
 /// All series, in the order in which they are exported.
@@ -124,6 +138,16 @@ pub(crate) const SERIES: &[Series] = &[
         "timer_longest_delay_seconds",
         Value::Seconds(|timer| timer.longest_delay),
         "Longest delay in use, where the application stated it.",
+    ),
+    series(
+        "timer_due_within_seconds",
+        Value::Due,
+        "Timeouts that are due within so many seconds; the last number is that of all pending ones.",
+    ),
+    series(
+        "timer_expected_lag_seconds",
+        Value::Seconds(|timer| Some(timer.timetable.expected_lag())),
+        "Longest lag that the timeouts of the next minute are expected to have because of each other.",
     ),
     series(
         "timer_lateness_seconds_total",

@@ -1,7 +1,7 @@
 //! The state of one timer at the moment when an exporter asked for it.
 
 use std::time::Duration;
-use timer_core::{LateRun, TimerStats};
+use timer_core::{LateRun, TimerStats, Timetable};
 
 /// A snapshot of one timer: its label, its counts, its bound and the facts stated by its
 /// [`Watch`](crate::Watch).
@@ -25,6 +25,8 @@ pub struct TimerSnapshot {
     pub stats: TimerStats,
     /// The worst runs of the last minute.
     pub worst: Vec<LateRun>,
+    /// The timeouts to come, see [`TimerMetrics::snapshots`](crate::TimerMetrics::snapshots).
+    pub timetable: Timetable,
     /// The bound on pending timeouts. This is the value given to
     /// [`Watch::max_pending_timeouts`](crate::Watch::max_pending_timeouts), else the timer's own
     /// bound, or `None` if it has neither.

@@ -3,13 +3,14 @@
 //! The lock guards only the list. No lock is held while a timer is read or a handle is dropped,
 //! because dropping the last handle of a timer runs user code.
 
+use crate::kept::Kept;
 use crate::snapshot::TimerSnapshot;
 use crate::watch::Watch;
 use crate::watched::{List, Watched};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use timer_core::{Timer, WeakTimer};
+use timer_core::{Timer, Timetable, WeakTimer};
 
 /// A set of timers to export. Clones share the set.
 ///
@@ -40,17 +41,18 @@ struct Exported {
     timer: WeakTimer,
     max_pending: Option<u64>,
     longest_delay: Option<Duration>,
+    timetable: Arc<Kept<Timetable>>,
 }
 
 impl Watched<Exported> {
     /// Returns `None` if the timer is gone.
     fn snapshot(self) -> Option<TimerSnapshot> {
-        let Self { number, label, timer: Exported { timer, max_pending, longest_delay } } = self;
+        let Self { number, label, timer: Exported { timer, max_pending, longest_delay, timetable } } = self;
         let timer = timer.upgrade()?;
-        let (stats, worst) = (timer.stats(), timer.worst());
+        let (timetable, stats, worst) = (timetable.get(|| timer.timetable()), timer.stats(), timer.worst());
         drop(timer);
         let max_pending = max_pending.or(stats.max_pending.map(|max| max as u64));
-        Some(TimerSnapshot { label, stats, worst, max_pending, longest_delay, number })
+        Some(TimerSnapshot { label, stats, worst, timetable, max_pending, longest_delay, number })
     }
 }
 
@@ -100,7 +102,8 @@ impl TimerMetrics {
     pub fn watch_with(&self, timer: &Timer, watch: Watch) -> String {
         let Watch { label, max_pending, longest_delay } = watch;
         let wanted = label.unwrap_or_else(|| timer.name().to_owned());
-        let exported = Exported { timer: timer.downgrade(), max_pending, longest_delay };
+        let timetable = Arc::default();
+        let exported = Exported { timer: timer.downgrade(), max_pending, longest_delay, timetable };
         // The guard of the lock is dropped before the handles.
         let mut handles = Vec::new();
         self.list().add(wanted, exported, |exported| exported.timer.upgrade(), &mut handles)
@@ -108,6 +111,10 @@ impl TimerMetrics {
 
     /// Returns a snapshot of every living timer of the set, in the order in which they were added.
     /// Custom exporters can use it. It takes some microseconds per timer and never blocks a worker.
+    ///
+    /// The timetable of a timer is read for at most 5 ms in a minute. Therefore it is kept for
+    /// 12,000 times as long as its reading took, but not for more than two minutes. That is about a
+    /// second with 10,000 timeouts and half a minute with a million.
     ///
     /// # Examples
     ///

@@ -127,6 +127,9 @@ fn shows_the_timers(page: &Page, origin: &str) {
     for column in [2, 3] {
         page.until(&format!("/[1-9]/.test({})", field("busy", &format!("[data-row=expired] td:nth-child({column})"))));
     }
+    // Timeouts are due in the next second.
+    page.until(&format!("/^minute: [1-9]/.test({})", field("busy", "[data-due=minute] .note")));
+    page.until("document.querySelectorAll('[data-due] .line[d*=H96]').length === 2");
     for lag in ["timeout_lag", "start_lag"] {
         for (span, text) in [("minute", "p99"), ("total", "max")] {
             page.value(&format!("document.querySelector('[value={span}]').click()"));

@@ -1,7 +1,7 @@
 //! The values that a recorder of the facade `metrics` receives.
 
 use crate::support::recorder::Keeper;
-use crate::support::{IN_TIME, LATE, MILLI, counts, known};
+use crate::support::{DUE, IN_TIME, LATE, MILLI, counts, known};
 use metrics::Unit;
 use std::time::Duration;
 use timer_core::{LateCause, Timer};
@@ -28,6 +28,13 @@ fn counters_and_gauges_are_exact() {
     }
     assert_eq!(keeper.value("timer_max_pending_timeouts{timer=timer}"), Some(9.0));
     assert_eq!(keeper.value("timer_longest_delay_seconds{timer=timer}"), Some(1.5));
+    for (bound, count) in DUE {
+        assert_eq!(
+            keeper.value(&format!("timer_due_within_seconds{{timer=timer,le={bound}}}")),
+            Some(count),
+            "{bound}"
+        );
+    }
     let system = timer.stats().lateness.part(LateCause::System).as_secs_f64();
     assert!(system > 20.0);
     assert_eq!(keeper.value("timer_lateness_seconds_total{timer=timer,cause=system}"), Some(system));
@@ -80,6 +87,7 @@ fn a_dropped_timer_leaves_no_stale_gauge() {
     publish(&mut publisher, &keeper);
     assert_eq!(keeper.value("timer_pending_timeouts{timer=timer}"), Some(0.0));
     assert_eq!(keeper.value("timer_max_pending_timeouts{timer=timer}"), Some(0.0));
+    assert_eq!(keeper.value("timer_due_within_seconds{timer=timer,le=+Inf}"), Some(0.0));
     assert_eq!(keeper.value("timer_longest_delay_seconds{timer=timer}"), None);
     assert_eq!(keeper.value("timer_timeouts_scheduled_total{timer=timer}"), Some(10.0));
     // The gauges are cleared once, so that another timer under that label is not disturbed.
@@ -152,12 +160,13 @@ fn each_series_is_described_once_with_its_unit() {
     publish(&mut publisher, &keeper);
     publish(&mut publisher, &keeper);
     let described = std::mem::take(&mut keeper.0.lock().unwrap().described);
-    assert_eq!(described.len(), 21);
+    assert_eq!(described.len(), 23);
     for (name, kind, unit) in &described {
-        let seconds = name.contains("_seconds");
+        // The bounds of this one are seconds, and its values are counts.
+        let seconds = name.contains("_seconds") && name != "timer_due_within_seconds";
         assert_eq!(*unit, Some(if seconds { Unit::Seconds } else { Unit::Count }), "{name}");
         assert_eq!(*kind == "counter", name.ends_with("_total") && !seconds, "{name}");
-        assert_eq!(*kind == "histogram", name.contains("_lag_"), "{name}");
+        assert_eq!(*kind == "histogram", name.contains("_lag_") && !name.contains("expected"), "{name}");
     }
 }
 
@@ -172,7 +181,7 @@ fn durable_timers_are_published_by_timer_and_topic() {
     let durable = timer_metrics::DurableMetrics::new();
     let (mut publisher, keeper) = (TimerMetrics::new().publisher().durable(&durable), Keeper::default());
     publish(&mut publisher, &keeper);
-    assert_eq!(keeper.0.lock().unwrap().described.len(), 21, "there is no durable timer yet");
+    assert_eq!(keeper.0.lock().unwrap().described.len(), 23, "there is no durable timer yet");
     let mut topics = vec![CLOSE, Topic::new("mail")];
     for (runs, total) in [(3, 3.0), (2, 5.0)] {
         let store = MemoryStore::new();
@@ -202,7 +211,7 @@ fn durable_timers_are_published_by_timer_and_topic() {
         assert_eq!(lag, [(BOUNDS[13].as_secs_f64(), runs)]);
         topics.truncate(1);
     }
-    let described = keeper.0.lock().unwrap().described.split_off(21);
+    let described = keeper.0.lock().unwrap().described.split_off(23);
     assert!(described.len() > 40 && described.iter().all(|(name, ..)| name.starts_with("durable_")), "{described:?}");
     for (name, kind, unit) in &described {
         let seconds = name.contains("_seconds");

@@ -2,7 +2,7 @@
 
 use crate::support::exposition::{Format, parse};
 use crate::support::known;
-use crate::support::promtool::promtool;
+use crate::support::promtool::check_metrics;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
@@ -67,7 +67,7 @@ fn the_format_follows_the_accept_header() {
     let plain = metrics(server.local_addr());
     assert_eq!(plain.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
     let openmetrics = parse(&openmetrics.body, Format::OpenMetrics).unwrap();
-    promtool(&["check", "metrics"], &plain.body);
+    check_metrics(&plain.body);
     let plain = parse(&plain.body, Format::Plain).unwrap();
     // Both formats have the same samples.
     let samples = |scrape: &crate::support::exposition::Scrape| format!("{:?}", scrape.samples().collect::<Vec<_>>());

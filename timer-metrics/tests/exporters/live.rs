@@ -102,6 +102,12 @@ fn figures_of_a_timer_are_exact() {
     let worst = timers[0]["worst"].as_array().unwrap();
     assert!(worst.len() == 1 && worst[0]["task"].as_str().unwrap().contains("support::known"), "{worst:?}");
     assert_eq!((&worst[0]["behind"], &worst[0]["lateness_seconds"]["system"]), (&json!(null), &json!(20.0)));
+    let timetable = &timers[0]["timetable"];
+    // The periodic task is due in 10 ms, and the other timeout in an hour less 30 ms.
+    let only = |step: usize, steps: usize| json!((0..steps).map(|nth| u64::from(nth == step)).collect::<Vec<_>>());
+    assert_eq!((&timetable["due"], &timetable["minute"]), (&json!(0), &only(0, 60)));
+    let sum = |name: &str| timetable[name].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).sum::<u64>();
+    assert_eq!((&timetable["hour"][59], sum("hour"), &timetable["day"][3], sum("day")), (&json!(1), 2, &json!(1), 2));
     for name in ["timeout_lag", "start_lag"] {
         let lag = &timers[0][name];
         assert_eq!((&lag["count"], &lag["max_seconds"]), (&json!(IN_TIME as usize + LATE.len()), &json!(20.0)));

@@ -1,8 +1,8 @@
 //! The text of a scrape.
 
 use crate::support::exposition::{Format, Sample, Scrape, parse};
-use crate::support::promtool::promtool;
-use crate::support::{IN_TIME, LATE, MILLI, Waiting, counts, known};
+use crate::support::promtool::check_metrics;
+use crate::support::{DUE, IN_TIME, LATE, MILLI, Waiting, counts, known};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
@@ -63,6 +63,8 @@ fn names_types_and_units_are_stable() {
         "gauge timer_longest_task_seconds seconds",
         "gauge timer_max_pending_timeouts ",
         "gauge timer_longest_delay_seconds seconds",
+        "gauge timer_due_within_seconds ",
+        "gauge timer_expected_lag_seconds seconds",
         "counter timer_lateness_seconds seconds",
         "histogram timer_late_runs_seconds seconds",
         "histogram timer_tick_lag_seconds seconds",
@@ -74,13 +76,22 @@ fn names_types_and_units_are_stable() {
     assert_eq!(scrape.value("timer_longest_delay_seconds", "timer"), 1.5);
     let histogram = |name: &str| ["_bucket", "_sum", "_count"].map(|suffix| format!("{name}{suffix}"));
     let mut names: BTreeSet<String> = counts(&timer).iter().map(|(name, _)| (*name).to_owned()).collect();
-    names.insert("timer_lateness_seconds_total".to_owned());
+    names.extend(["timer_lateness_seconds_total".to_owned(), "timer_due_within_seconds".to_owned()]);
     names.extend(histogram("timer_late_runs_seconds"));
     names.extend(histogram("timer_tick_lag_seconds"));
     names.extend(histogram("timer_timeout_lag_seconds"));
     names.extend(histogram("timer_start_lag_seconds"));
     names.extend(["timer_max_pending_timeouts".to_owned(), "timer_longest_delay_seconds".to_owned()]);
     assert_eq!(scrape.names(), names.iter().map(String::as_str).collect());
+}
+
+#[test]
+fn timeouts_to_come_are_cumulative() {
+    let (timer, _driver) = known(Timer::builder());
+    let scrape = scrape(&TimerMetrics::from_iter([&timer]));
+    let due = scrape.samples().filter(|sample| sample.name == "timer_due_within_seconds");
+    let due: Vec<(&str, f64)> = due.map(|sample| (sample.labels["le"].as_str(), sample.value)).collect();
+    assert_eq!(due, DUE);
 }
 
 #[test]
@@ -199,12 +210,12 @@ fn promtool_accepts_the_text() {
     metrics.register(&mut registry);
     // The tool reads the older format, in which the metadata of a counter use its full name.
     let mut plain = text(&registry);
-    for family in parse(&plain.clone(), Format::OpenMetrics).unwrap().families {
+    for family in parse(&text(&registry), Format::OpenMetrics).unwrap().families {
         if family.kind == "counter" {
             plain = plain.replace(&format!(" {} ", family.name), &format!(" {}_total ", family.name));
         }
     }
-    promtool(&["check", "metrics"], &plain);
+    check_metrics(&plain);
 }
 
 #[test]

@@ -16,8 +16,8 @@ use crate::durable::DurableMetrics;
 use crate::snapshot::TimerSnapshot;
 use crate::timer_metrics::TimerMetrics;
 use history::{Counts, History, Recent, Window};
-use std::time::Instant;
-use timer_core::LateCause;
+use std::time::{Duration, Instant};
+use timer_core::{LateCause, Timetable};
 
 /// The document under `/`.
 pub(super) const PAGE: &str = concat!(
@@ -165,6 +165,7 @@ fn timer(json: &mut Json, timer: &TimerSnapshot, recent: &Recent) {
                 });
             });
         });
+        timetable(json, &timer.timetable);
         totals_and_rates(json, recent);
         for (index, (name, lag)) in
             [("timeout_lag", &stats.timeout_lag), ("start_lag", &stats.start_lag)].into_iter().enumerate()
@@ -177,6 +178,19 @@ fn timer(json: &mut Json, timer: &TimerSnapshot, recent: &Recent) {
                 json.key("p99_seconds").seconds(lag.quantile(0.99));
                 write_buckets(json, recent, index);
             });
+        }
+    });
+}
+
+/// Writes the numbers of timeouts that are due in each second of the next minute, each minute of
+/// the next hour and each quarter of an hour of the next day.
+fn timetable(json: &mut Json, timetable: &Timetable) {
+    json.key("timetable").object(|json| {
+        json.key("expected_lag_seconds").seconds(timetable.expected_lag());
+        json.key("due").number(timetable.due_within(Duration::ZERO));
+        for (name, seconds, steps) in [("minute", 1, 60), ("hour", 60, 60), ("day", 900, 96)] {
+            let due = |step: u64| timetable.due_within(Duration::from_secs(step * seconds));
+            json.key(name).array((0..steps).map(|step| due(step + 1) - due(step)), Json::number);
         }
     });
 }

@@ -51,6 +51,9 @@ const NODE = [
   ["reconnects", "reconnects"],
 ];
 
+// The parts of a timetable, and the name of a step in each.
+const COMING = { minute: "second", hour: "minute", day: "15 minutes" };
+
 const find = (id) => document.getElementById(id);
 const cards = new Map();
 let stats = null;
@@ -126,6 +129,8 @@ function show(card, timer) {
     put("queued", timer.tasks_queued);
     put("running", timer.tasks_running);
     showBound(card.section, field("bound"), timer);
+    field("expected").textContent = `expected lag ${duration(timer.timetable.expected_lag_seconds)}`;
+    showComing(card.section.querySelector(".coming"), timer.timetable);
   } else {
     field("store").textContent = timer.is_stopped ? `${timer.store}, stopped` : timer.store;
     for (const name of ["in_memory", "due", "running"]) put(name, timer[name]);
@@ -208,6 +213,21 @@ function showTrend(card, note) {
   const [low, high] = [Math.min, Math.max].map((pick) => number(pick(...points.map((point) => point.pending))));
   note.textContent = `${low} to ${high} in the last ${whole.format(Math.max(1, (now - points[0].at) / 1000))} s`;
   chart.setAttribute("aria-label", `pending: ${note.textContent}`);
+}
+
+function showComing(part, timetable) {
+  for (const [name, step] of Object.entries(COMING)) {
+    const [chart, note] = part.querySelector(`[data-due="${name}"]`).children;
+    const counts = timetable[name];
+    const top = Math.max(...counts);
+    const curve = counts.map((count, index) => `V${(39 - (count / Math.max(1, top)) * 38).toFixed(2)}H${index + 1}`).join("");
+    chart.setAttribute("viewBox", `0 0 ${counts.length} 40`);
+    chart.querySelector(".line").setAttribute("d", `M0,39${curve}`);
+    chart.querySelector(".area").setAttribute("d", `M0,40${curve}V40Z`);
+    const total = counts.reduce((sum, count) => sum + count, 0);
+    note.textContent = `${name}: ${number(total)}, up to ${number(top)} per ${step}`;
+    chart.setAttribute("aria-label", `due: ${note.textContent}`);
+  }
 }
 
 function quantile(bounds, counts, total, share) {

@@ -31,6 +31,7 @@ pub(crate) const KNOWN: &[(&str, f64)] = &[
     ("timer_inbox_handovers_total", 0.0),
     ("timer_shards", 1.0),
     ("timer_longest_task_seconds", 0.0),
+    ("timer_expected_lag_seconds", 0.0),
 ];
 
 /// Returns the counts that every timer has: [`KNOWN`], and the counts that depend on the wheel.
@@ -39,6 +40,10 @@ pub(crate) fn counts(timer: &Timer) -> Vec<(&'static str, f64)> {
     let inner = [("timer_turns_total", stats.turns), ("timer_entries_cascaded_total", stats.cascaded)];
     KNOWN.iter().copied().chain(inner.map(|(name, count)| (name, count as f64))).collect()
 }
+
+/// The numbers of timeouts of [`known`] that are due within each bound. One of them is periodic.
+pub(crate) const DUE: [(&str, f64); 7] =
+    [("1.0", 1.0), ("10.0", 1.0), ("60.0", 1.0), ("600.0", 1.0), ("3600.0", 2.0), ("86400.0", 2.0), ("+Inf", 2.0)];
 
 /// The lags of the late tasks of [`known`].
 pub(crate) const LATE: [Duration; 3] = [Duration::from_micros(30), Duration::from_millis(7), Duration::from_secs(20)];
