@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use timer_core::{BuildError, RejectReason, Timeout, Timer, TimerBuilder, TimerStats, WheelKind};
+use timer_core::{BuildError, RejectReason, Timeout, Timer, TimerBuilder, TimerStats, WheelKind, named};
 use timer_executor::{ImmediateExecutor, RayonExecutor, ThreadPoolExecutor};
 
 use super::args::{Clock, Executor, Options, Wheel};
@@ -213,7 +213,8 @@ impl<'a, C: ReplayClock> Replay<'a, C> {
 
     fn arm(&mut self, arming: Arming, delay: Duration) -> Result<(), ReplayError> {
         let ledger = Arc::clone(&self.ledger);
-        match self.timer.new_timeout(delay, move |_| ledger.ran(arming)) {
+        let end = named!("end of a session", move |_| ledger.ran(arming));
+        match self.timer.new_timeout_task(delay, end) {
             Ok(timeout) => self.timeouts[arming.host] = Some(timeout),
             Err(rejected) => return Err(ReplayError::Rejected(rejected.reason)),
         }
