@@ -132,7 +132,9 @@ pub use shutdown::DurableStopReport;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{OpenError, SqliteReader, SqliteStore};
 pub use stats::Stats;
-pub use store::{Counts, DeadLetter, Filter, Membership, Pending, PendingRow, Reader, Store, StoreError, TimeoutState};
+pub use store::{
+    Counts, DeadLetter, Filter, Membership, Pending, PendingRow, Reader, Store, StoreError, TimeoutState, TopicDue,
+};
 pub use timeout_builder::TimeoutBuilder;
 pub use timer::DurableTimer;
 pub use topic::Topic;

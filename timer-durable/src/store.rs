@@ -20,7 +20,8 @@ mod reader;
 pub use crate::time::Micros;
 pub use error::StoreError;
 pub use figures::{Counts, Membership};
-pub use pending::{Filter, Pending, PendingRow, StoredPending, TimeoutState};
+pub(crate) use pending::micros;
+pub use pending::{Filter, Pending, PendingRow, StoredPending, TimeoutState, TopicDue};
 pub use reader::{Connect, Reader};
 
 use crate::TimeoutId;

@@ -10,6 +10,7 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
         ("a timeout is read back with its state", states),
         ("a list shows the timeouts of its filter, page by page", lists),
         ("a list by state skips others", lists_by_state),
+        ("timeouts that are due are counted by topic", due_by_topic),
     ]
 }
 
@@ -91,6 +92,27 @@ fn lists<S: Store>(bench: &mut Bench<S>) {
         assert_eq!(list(bench, &filter, 3), ids(&shown, &rows), "{name}: {prefix}");
     }
     assert_eq!(list(bench, &Filter::new().topic("a\0"), 9), [], "{name}");
+}
+
+fn due_by_topic<S: Store>(bench: &mut Bench<S>) {
+    const HOUR: Micros = 3_600_000_000;
+    let (name, past, start) = (bench.name, bench.past(), bench.future());
+    for (topic, due) in
+        [("a", past), ("a", start), ("b", start + 1), ("b", start + 48 * HOUR), ("c", start + 72 * HOUR)]
+    {
+        bench.insert_as(keyed(due, topic, None));
+    }
+    let running = keyed(past, "b", None);
+    let id = running.id;
+    bench.insert_as(running);
+    bench.attempt(id);
+    let counts = |bench: &mut Bench<S>, times: &[Micros]| {
+        let due = ok(bench.store.due_by(times), name);
+        due.into_iter().map(|due| (due.topic, due.counts)).collect::<Vec<_>>()
+    };
+    let due = counts(bench, &[start + 48 * HOUR, start - 1, start, start + 1]);
+    assert_eq!(due, [("a".to_owned(), vec![2, 1, 2, 2]), ("b".to_owned(), vec![2, 0, 0, 1])], "{name}");
+    assert_eq!(counts(bench, &[]), [], "{name}");
 }
 
 fn lists_by_state<S: Store>(bench: &mut Bench<S>) {

@@ -10,7 +10,8 @@ use super::statements::SHELVES;
 use super::{PostgresStore, SHARDS, link, write};
 use crate::TimeoutId;
 use crate::store::{
-    Counts, DeadLetter, Filter, Pending, PendingRow, Position, Reader, StoreError, StoredPending, TimeoutState,
+    Counts, DeadLetter, Filter, Micros, Pending, PendingRow, Position, Reader, StoreError, StoredPending, TimeoutState,
+    TopicDue,
 };
 use crate::transaction::Target;
 use std::time::Duration;
@@ -206,6 +207,22 @@ pub(super) fn dead_letters(
     Ok(letters.collect())
 }
 
+/// Counts the timeouts of each topic that are due by each of `times`. The index of due times finds
+/// them in each shard.
+pub(super) fn due_by(connection: &mut PostgresConnection, times: &[Micros]) -> Result<Vec<TopicDue>, QueryError> {
+    let mut tail = Tail::new();
+    let last = tail.bind(Type::INT8, times.iter().max().copied().unwrap_or(Micros::MIN));
+    let mut count = |time: &Micros| format!(", count(*) filter (where t.due <= {})", tail.bind(Type::INT8, *time));
+    let sums = times.iter().map(&mut count).collect::<String>();
+    let sql = format!(
+        "select t.topic{sums} from generate_series(0, 63) s(shard), timer.timeout t
+         where t.shard = s.shard::smallint and not t.shelved and t.due <= {last} and {{TAIL}} and ({{RUNS}}) is not true
+         group by t.topic order by t.topic"
+    );
+    let counts = |row: &Row| (1..=times.len()).map(|nth| row.get::<_, i64>(nth).unsigned_abs()).collect();
+    Ok(tail.run(connection, &sql)?.iter().map(|row| TopicDue::new(row.get::<_, String>(0), counts(row))).collect())
+}
+
 pub(super) fn counts(connection: &mut PostgresConnection) -> Result<Counts, QueryError> {
     let sql =
         "select count(*) filter (where ended is null), count(*) filter (where reason is not null) from timer.timeout";
@@ -250,6 +267,10 @@ macro_rules! reader {
                 limit: usize,
             ) -> Result<Vec<PendingRow>, StoreError> {
                 self.read(|connection| list(connection, filter, after, limit))
+            }
+
+            fn due_by(&mut self, times: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
+                self.read(|connection| due_by(connection, times))
             }
 
             fn dead_letters(

@@ -8,7 +8,7 @@ use super::rows::{blob, id};
 use super::shelf;
 use super::slots::{SHELF, WIDTH};
 use super::unreadable::is_unreadable;
-use crate::store::{Counts, Filter, Micros, Pending, PendingRow, Position, StoredPending, TimeoutState};
+use crate::store::{Counts, Filter, Micros, Pending, PendingRow, Position, StoredPending, TimeoutState, TopicDue};
 use crate::transaction::Target;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params, params_from_iter};
@@ -148,6 +148,28 @@ pub(super) fn list(
         last = slot;
     }
     Ok(rows)
+}
+
+/// Counts the timeouts of each topic that are due by each of `times`. The indexes of due times and
+/// of slots find them, and each is looked up for its topic.
+pub(super) fn due_by(db: &Connection, times: &[Micros]) -> Result<Vec<TopicDue>> {
+    let _snapshot = db.unchecked_transaction()?;
+    let sums = (0..times.len()).map(|nth| format!(", sum(due <= ?{})", nth + 3)).collect::<String>();
+    let sql = format!(
+        "select topic{sums} from (
+             select topic, due, begun from timeout where slot is null and due <= ?2
+             union all
+             select topic, due, begun from timeout where slot > -1 and slot <= ?2 and due <= ?2)
+         where begun is null or begun < ?1 group by topic order by topic"
+    );
+    let last = times.iter().max().copied().unwrap_or(Micros::MIN);
+    let values = [epoch(db)?, last].into_iter().chain(times.iter().copied());
+    let mut query = db.prepare_cached(&sql)?;
+    let count = |row: &Row<'_>, nth: usize| row.get::<_, i64>(nth + 1).map(i64::unsigned_abs);
+    let rows = query.query_map(params_from_iter(values), |row| {
+        Ok(TopicDue::new(row.get::<_, String>(0)?, (0..times.len()).map(|nth| count(row, nth)).collect::<Result<_>>()?))
+    })?;
+    rows.filter(|row| !matches!(row, Err(error) if is_unreadable(error))).collect()
 }
 
 pub(super) fn counts(db: &Connection) -> Result<Counts> {

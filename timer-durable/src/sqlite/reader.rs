@@ -4,7 +4,7 @@ use super::open::{self, OpenError};
 use super::owner::Place;
 use super::{SqliteStore, failed, read, unreadable};
 use crate::TimeoutId;
-use crate::store::{Counts, DeadLetter, Filter, PendingRow, Reader, StoreError, StoredPending};
+use crate::store::{Counts, DeadLetter, Filter, Micros, PendingRow, Reader, StoreError, StoredPending, TopicDue};
 use crate::transaction::Target;
 use rusqlite::Connection;
 use std::path::Path;
@@ -82,6 +82,10 @@ macro_rules! reader {
                 limit: usize,
             ) -> Result<Vec<PendingRow>, StoreError> {
                 self.read(|db| read::list(db, filter, after, limit))
+            }
+
+            fn due_by(&mut self, times: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
+                self.read(|db| read::due_by(db, times))
             }
 
             fn dead_letters(

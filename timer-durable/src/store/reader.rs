@@ -1,6 +1,6 @@
 //! Reading a store.
 
-use super::{Counts, DeadLetter, Filter, PendingRow, StoreError, StoredPending};
+use super::{Counts, DeadLetter, Filter, Micros, PendingRow, StoreError, StoredPending, TopicDue};
 use crate::TimeoutId;
 use crate::transaction::Target;
 
@@ -30,6 +30,17 @@ pub trait Reader: Send {
     ) -> Result<Vec<PendingRow>, StoreError> {
         let _ = (filter, after, limit);
         Err(StoreError::Unsupported("reading back"))
+    }
+
+    /// Counts the timeouts of each topic that are due by each of `times`, in the order of topics.
+    /// Timeouts that run or are on a shelf do not count.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    fn due_by(&mut self, times: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
+        let _ = times;
+        Err(StoreError::Unsupported("counting by topic"))
     }
 
     /// Returns up to `max` dead letters whose ids are greater than `after`, ordered by id. With a
@@ -70,6 +81,10 @@ macro_rules! forward {
                 limit: usize,
             ) -> Result<Vec<PendingRow>, StoreError> {
                 (**self).list(filter, after, limit)
+            }
+
+            fn due_by(&mut self, times: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
+                (**self).due_by(times)
             }
 
             fn dead_letters(

@@ -39,6 +39,7 @@ auto_traits! {
     timer_durable::TimeoutId: 1 1 1 1,
     timer_durable::TimeoutState: 1 1 1 1,
     timer_durable::Topic<Task>: 1 1 1 1,
+    timer_durable::TopicDue: 1 1 1 1,
     timer_durable::Transaction<'static>: 0 0 1 0,
     timer_durable::VirtualClock: 1 1 1 1,
     timer_durable::WeakDurableTimer: 1 1 1 1,
