@@ -10,7 +10,9 @@ fn a_follower_whose_limit_passes_leaves_the_line() {
     const FAR: Duration = Duration::from_secs(3600);
     let queue = SharedDelayQueue::new(&Timer::new());
     let await_line = |len| {
+        let patience = Instant::now() + Duration::from_secs(60);
         while queue.shared.state.lock().followers.len() != len {
+            assert!(Instant::now() < patience, "no line of {len}");
             thread::yield_now();
         }
     };
@@ -24,7 +26,8 @@ fn a_follower_whose_limit_passes_leaves_the_line() {
     while queue.shared.state.lock().leader.is_none() {
         thread::yield_now();
     }
-    consume(Some(Duration::from_millis(20)));
+    // Long enough that the other follower comes while this one waits.
+    consume(Some(Duration::from_secs(1)));
     await_line(1);
     consume(None);
     await_line(2);
