@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use timer_durable::store::{Position, Store};
 use timer_durable::{DurableTimer, Error, Filter, IfPending, PostgresStore, StoreError, TimeoutState};
 
 use super::locks::Session;
@@ -27,6 +28,30 @@ fn timeouts_are_read_back_by_calls_and_by_the_view() {
     assert_eq!(database.sql(view), "t a/1 pending 0 t a/1");
     let counts = timer.cancel_many(t::<String>(), "a/").unwrap();
     assert_eq!((counts.cancelled, timer.counts().unwrap().pending), (2, 1));
+}
+
+#[test]
+fn pages_have_the_rows_of_all_shards_in_order() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join();
+    // One shard has most of the rows.
+    database.sql(
+        "insert into timer.timeout(id, due, topic, format, payload, shard)
+         select gen_random_uuid(), n / 7, 'topic', 0, '', case when n % 5 = 0 then n % 64 else 7 end
+         from generate_series(1, 600) n",
+    );
+    let mut all = Vec::new();
+    assert_eq!(node.0.load(Position::START..Position::END, 1_000, &mut all), Ok(Position::END));
+    assert!(all.len() == 600 && all.is_sorted());
+    for max in [1, 20, 599, 600] {
+        let (mut pages, mut from) = (Vec::new(), Position::START);
+        while from != Position::END {
+            let before = pages.len();
+            from = node.0.load(from..Position::END, max, &mut pages).unwrap();
+            assert!(pages.len() - before == max || from == Position::END);
+        }
+        assert_eq!(pages, all, "{max} at a time");
+    }
 }
 
 #[test]
