@@ -60,9 +60,9 @@ impl DurableTimer {
     /// or by their next renewal of the lease if notifications do not arrive. Attempts that have
     /// begun go on, and calls about the topic work as before.
     ///
-    /// Timeouts that become due wait in the store, in a list of their topic. Each is moved there by
-    /// one write, and delays no others from then on. Their limits of lateness go on. Nothing
-    /// happens if the topic is paused already.
+    /// Timeouts that become due wait and delay no others. If they are many, they move to a list of
+    /// their topic in the store, by one write each. Their limits of lateness go on. Nothing happens
+    /// if the topic is paused already.
     ///
     /// # Errors
     ///

@@ -272,6 +272,19 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn find_topics(
+        &mut self,
+        ids: &[TimeoutId],
+        topics: &[Arc<str>],
+        out: &mut Vec<(TimeoutId, usize)>,
+    ) -> Result<(), StoreError> {
+        let inner = self.lock();
+        let index = |id: &TimeoutId| topics.iter().position(|topic| *topic == inner.rows[id].insert.topic);
+        let known = ids.iter().filter(|id| inner.rows.contains_key(id));
+        out.extend(known.filter_map(|id| Some((*id, index(id)?))));
+        Ok(())
+    }
+
     fn shelved_topics(&mut self) -> Result<Vec<String>, StoreError> {
         let inner = self.lock();
         let shelves = inner.shelves.iter().filter(|(_, shelf)| !shelf.is_empty());

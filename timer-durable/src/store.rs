@@ -25,7 +25,7 @@ pub use pending::{Filter, Pending, PendingRow, StoredPending, TimeoutState, Topi
 pub use reader::{Connect, Reader};
 
 use crate::TimeoutId;
-use crate::transaction::{Operation, Outcome};
+use crate::transaction::{Operation, Outcome, Target};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -232,6 +232,27 @@ pub trait Store: Reader + 'static {
     /// [`StoreError`] if the store cannot be read.
     fn load_shelf(&mut self, topic: &str, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
         let _ = (topic, max, out);
+        Ok(())
+    }
+
+    /// Appends those of the timeouts in `ids` that belong to one of `topics`, each with the index
+    /// of its topic, in any order. The keeper asks if topics are paused or limited. An id that is
+    /// not in the store, or whose topic cannot be read, is left out. The default reads each timeout
+    /// by [`get`](Reader::get).
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    fn find_topics(
+        &mut self,
+        ids: &[TimeoutId],
+        topics: &[Arc<str>],
+        out: &mut Vec<(TimeoutId, usize)>,
+    ) -> Result<(), StoreError> {
+        for id in ids {
+            let Some(timeout) = self.get(&Target::Id(*id))? else { continue };
+            out.extend(topics.iter().position(|topic| **topic == *timeout.topic).map(|topic| (*id, topic)));
+        }
         Ok(())
     }
 

@@ -6,8 +6,7 @@ use super::store::Fresh;
 use super::subject::now;
 use crate::out::{Run, Stop};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use timer_core::executor::ThreadPoolExecutor;
 use timer_durable::{Due, DurableTimer, Retry, Topic};
 
@@ -52,9 +51,5 @@ pub(crate) fn run(run: &Run) -> Result<(), Stop> {
 
     timer.pause(NEIGHBOR).map_err(Stop::because)?;
     (0..ROWS / 1_000).try_for_each(|_| schedule(1_000))?;
-    let limit = Instant::now() + Duration::from_secs(10);
-    while timer.stats().in_memory > 0 && Instant::now() < limit {
-        thread::sleep(Duration::from_millis(10));
-    }
     measure("neighbor=paused")
 }

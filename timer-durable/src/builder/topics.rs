@@ -112,8 +112,8 @@ impl DurableTimerBuilder {
     ///
     /// Behind a topic, sets the largest number of attempts of that topic in this process. By
     /// default a topic may take all places. If it hangs, all topics wait then, so limit a topic
-    /// whose handlers depend on others. Its timeouts that are due wait in the store, where they
-    /// delay no other topic. Each of them costs one more write.
+    /// whose handlers depend on others. Its timeouts that are due wait and delay no other topic. If
+    /// they are many, they wait in the store, and each of them costs one more write.
     pub fn max_running(mut self, attempts: usize) -> Self {
         if self.last.is_some() {
             return self.set("max_running", |topic| topic.max_running = Some(attempts));

@@ -11,6 +11,7 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
         ("a timeout of a blocked topic goes to a shelf", shelves),
         ("a change of the due time takes a timeout off its shelf", moves),
         ("a shelf outlives its instance", instances),
+        ("the topics of timeouts are found", topics),
         ("a topic is paused until it is resumed", pauses),
     ]
 }
@@ -111,6 +112,22 @@ fn instances<S: Store>(bench: &mut Bench<S>) {
     expected.sort_unstable();
     assert_eq!(all, expected, "{}: each is pending in one place", bench.name);
     assert_eq!(ok(bench.store.shelved_topics(), bench.name), ["topic"]);
+}
+
+fn topics<S: Store>(bench: &mut Bench<S>) {
+    let future = bench.future();
+    let ids = ["a", "b", "c"].map(|topic| {
+        let new = Insert::new(TimeoutId::new(), future, topic);
+        bench.insert_as(new.clone());
+        new.id
+    });
+    let (mut found, topics) = (Vec::new(), ["c", "a", "d"].map(Arc::from));
+    match bench.store.find_topics(&[&ids[..], &[TimeoutId::new()]].concat(), &topics, &mut found) {
+        Err(StoreError::Unsupported(_)) => return,
+        result => ok(result, bench.name),
+    }
+    found.sort_unstable_by_key(|(_, topic)| *topic);
+    assert_eq!(found, [(ids[2], 0), (ids[0], 1)]);
 }
 
 fn pauses<S: Store>(bench: &mut Bench<S>) {

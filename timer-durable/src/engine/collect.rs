@@ -1,6 +1,6 @@
 //! Collecting messages into a batch, and dividing a batch that the store does not accept.
 
-use super::head::IdHasher;
+use super::id_map::IdHasher;
 use crate::TimeoutId;
 use crate::answer::ScheduleAnswer;
 use crate::error::Error;

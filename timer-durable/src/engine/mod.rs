@@ -7,6 +7,7 @@ mod attempt;
 mod collect;
 mod handler_mark;
 mod head;
+mod id_map;
 mod keeper;
 mod pace;
 mod term;

@@ -181,6 +181,12 @@ pub(super) const SHELF: (&str, &[Type]) = (
     &[Type::INT2_ARRAY, Type::INT8_ARRAY, Type::TEXT, Type::INT8],
 );
 
+/// The timeouts that belong to one of the topics, each with the index of its topic.
+pub(super) const TOPICS: (&str, &[Type]) = (
+    "select t.id, array_position($2, t.topic) - 1 from timer.timeout t where t.id = any ($1) and t.topic = any ($2)",
+    &[Type::UUID_ARRAY, Type::TEXT_ARRAY],
+);
+
 /// The topics with timeouts on their shelves, by one look into the index for each.
 pub(super) const SHELVES: &str = "
     with recursive shelf(topic) as (

@@ -1,7 +1,8 @@
 //! The store's side of the trait.
 
+use super::parts::uuid;
 use super::read::PostgresReader;
-use super::statements::{SHELF, SHELVES};
+use super::statements::{SHELF, SHELVES, TOPICS};
 use super::write::{self, Writer};
 use super::{PostgresStore, connect, lost};
 use crate::TimeoutId;
@@ -12,6 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_postgres::types::Type;
+use uuid::Uuid;
 
 /// If the estimate is ahead of the server's clock by more than this, begins wait.
 const AHEAD: Micros = 2_000;
@@ -72,6 +74,21 @@ impl Store for PostgresStore {
         let rows = self.link()?.connection.run(sql, types, &[&shards, &epochs, &topic, &max]);
         let rows = self.check(rows.map_err(StoreError::from))?;
         out.extend(rows.iter().map(|row| Position { due: row.get(0), id: write::id(row, 1) }));
+        Ok(())
+    }
+
+    fn find_topics(
+        &mut self,
+        ids: &[TimeoutId],
+        topics: &[Arc<str>],
+        out: &mut Vec<(TimeoutId, usize)>,
+    ) -> Result<(), StoreError> {
+        let ids: Vec<Uuid> = ids.iter().map(|id| uuid(*id)).collect();
+        let topics: Vec<&str> = topics.iter().map(|topic| &**topic).collect();
+        let (sql, types) = TOPICS;
+        let rows = self.link()?.connection.run(sql, types, &[&ids, &topics]);
+        let rows = self.check(rows.map_err(StoreError::from))?;
+        out.extend(rows.iter().map(|row| (write::id(row, 0), row.get::<_, i32>(1).unsigned_abs() as usize)));
         Ok(())
     }
 

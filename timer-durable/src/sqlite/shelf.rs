@@ -4,7 +4,8 @@ use super::rows::{blob, id};
 use super::slots::SHELF;
 use crate::TimeoutId;
 use crate::store::{Micros, Position};
-use rusqlite::{Connection, Result, params};
+use rusqlite::{Connection, OptionalExtension, Result, params};
+use std::sync::Arc;
 
 /// Puts a timeout on the shelf of its topic.
 pub(super) fn put(db: &Connection, id: TimeoutId) -> Result<()> {
@@ -25,6 +26,25 @@ pub(super) fn load(db: &Connection, topic: &str, max: usize, epoch: i64, out: &m
     let mut rows = query.query(params![topic, epoch, max as i64])?;
     while let Some(row) = rows.next()? {
         out.push(Position { due: row.get::<_, Micros>(0)?, id: id(row.get(1)?) });
+    }
+    Ok(())
+}
+
+/// Appends the timeouts that belong to one of the topics, each with the index of its topic.
+pub(super) fn find_topics(
+    db: &Connection,
+    ids: &[TimeoutId],
+    topics: &[Arc<str>],
+    out: &mut Vec<(TimeoutId, usize)>,
+) -> Result<()> {
+    let mut query = db.prepare_cached("select topic from timeout where id = ?1")?;
+    for id in ids {
+        let index = query.query_row([blob(*id)], |row| {
+            // Others may have written any type.
+            let found = row.get_ref(0)?.as_str().ok();
+            Ok(topics.iter().position(|topic| found == Some(&**topic)))
+        });
+        out.extend(index.optional()?.flatten().map(|index| (*id, index)));
     }
     Ok(())
 }

@@ -117,6 +117,15 @@ impl Store for SqliteStore {
         shelf::load(&self.connection, topic, max, self.epoch, out).map_err(failed)
     }
 
+    fn find_topics(
+        &mut self,
+        ids: &[TimeoutId],
+        topics: &[Arc<str>],
+        out: &mut Vec<(TimeoutId, usize)>,
+    ) -> Result<(), StoreError> {
+        shelf::find_topics(&self.connection, ids, topics, out).map_err(failed)
+    }
+
     fn shelved_topics(&mut self) -> Result<Vec<String>, StoreError> {
         shelf::topics(&self.connection).map_err(failed)
     }

@@ -46,6 +46,9 @@ impl<S: Store + ?Sized> Store for Box<S> {
         load(range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError>;
         set_blocked(topics: &[Arc<str>]) -> Result<(), StoreError>;
         load_shelf(topic: &str, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError>;
+        find_topics(
+            ids: &[TimeoutId], topics: &[Arc<str>], out: &mut Vec<(TimeoutId, usize)>
+        ) -> Result<(), StoreError>;
         shelved_topics() -> Result<Vec<String>, StoreError>;
         set_paused(topic: &str, is_paused: bool) -> Result<(), StoreError>;
         paused_topics() -> Result<Vec<String>, StoreError>;

@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::executor::block_on;
+use timer_durable::transaction::Operation;
 use timer_durable::{
     Due, DurableTimer, DurableTimerBuilder, Error, IfPending, ManualDurableDriver, MemoryStore, Reader, Retry, Topic,
 };
 use timer_executor::ThreadPoolExecutor;
 
+use crate::scripted::ScriptedStore;
 use crate::t;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -72,6 +74,51 @@ fn a_paused_topic_delays_no_other() {
     assert_eq!(bench.timer.paused_topics().unwrap(), [""; 0]);
 }
 
+#[test]
+fn many_due_timeouts_of_a_paused_topic_are_not_in_front_of_others() {
+    const MANY: usize = 2_000;
+    let store = ScriptedStore::new();
+    store.set_max_sleep(Duration::from_millis(10));
+    let (begun, begins) = channel();
+    store.on_write(move |batch| {
+        batch
+            .iter()
+            .for_each(|operation| _ = if let Operation::Begin(id) = operation { begun.send(*id) } else { Ok(()) });
+        None
+    });
+    let builder = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).topic(OTHER, |_: &Due<()>| Ok(()));
+    let timer = builder.open(store.clone()).unwrap();
+    let calls: Vec<_> = (0..MANY).map(|_| timer.new_timeout_async(t(), SECOND, &())).collect();
+    calls.into_iter().for_each(|call| _ = block_on(call).unwrap());
+    let other = timer.new_timeout(OTHER, 2 * SECOND, &()).unwrap();
+    // The memory is loaded again, with the topics.
+    timer.pause(t::<()>()).unwrap();
+    store.memory.advance_clock(10 * SECOND);
+    let before = begins.iter().take_while(|id| *id != other).count();
+    assert!(before <= 32, "{before} of the paused topic came first");
+    timer.resume(t::<()>()).unwrap();
+    assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
+}
+
+#[test]
+fn a_resumed_topic_takes_half_of_the_places() {
+    let (timer, mut driver) = DurableTimer::builder()
+        .max_running(4)
+        // The handlers do not end, because nothing polls their futures.
+        .spawn(std::mem::forget)
+        .topic_async(t(), |_: Due<()>| async { Ok(()) })
+        .topic(OTHER, |_: &Due<()>| Ok(()))
+        .build_manual(MemoryStore::new())
+        .unwrap();
+    timer.pause(t::<()>()).unwrap();
+    schedule(&timer, t(), 50, SECOND);
+    driver.advance(SECOND);
+    timer.resume(t::<()>()).unwrap();
+    schedule(&timer, OTHER, 50, SECOND);
+    driver.advance(SECOND);
+    assert_eq!((timer.stats().running, timer.stats().done), (2, 50));
+}
+
 #[cfg(feature = "sqlite")]
 #[test]
 fn a_paused_topic_with_many_rows_in_a_file_delays_no_other() {
@@ -106,9 +153,15 @@ fn a_paused_topic_with_many_rows_in_a_file_delays_no_other() {
 #[cfg(feature = "sqlite")]
 #[test]
 fn a_begin_that_waits_aside_does_not_begin_in_a_pause() {
+    [4, 1_000].into_iter().for_each(a_refused_begin_of_a_paused_topic);
+}
+
+/// With the smallest capacity, the timeout waits on a shelf, and else in memory.
+#[cfg(feature = "sqlite")]
+fn a_refused_begin_of_a_paused_topic(capacity: usize) {
     let folder = crate::folder::Folder::new();
     let (topic, other) = (Lags::default(), Lags::default());
-    let builder = DurableTimer::builder().topic(t(), noting(&topic)).topic(OTHER, noting(&other));
+    let builder = DurableTimer::builder().capacity(capacity).topic(t(), noting(&topic)).topic(OTHER, noting(&other));
     let timer = builder.open(timer_durable::SqliteStore::open(folder.file()).unwrap()).unwrap();
     let execute = |sql| timer.transaction(move |tx| Ok(tx.connection().execute_batch(sql)?)).unwrap();
     let wait = |is_done: &dyn Fn() -> bool| {
@@ -119,7 +172,7 @@ fn a_begin_that_waits_aside_does_not_begin_in_a_pause() {
     };
     timer.pause(t::<()>()).unwrap();
     schedule(&timer, t(), 1, Duration::ZERO);
-    assert!(wait(&|| timer.stats().in_memory == 0), "it is on the shelf");
+    assert!(wait(&|| timer.stats().in_memory == 0 || capacity > 4), "it is on the shelf");
     execute("create trigger refuse before update of begun on timeout begin select json('{'); end");
     timer.resume(t::<()>()).unwrap();
     assert!(wait(&|| timer.stats().store_errors > 0), "its begin is refused");

@@ -11,7 +11,7 @@ use timer_durable::{
 
 use crate::t;
 
-const CAPACITY: usize = 8;
+const CAPACITY: usize = 16;
 const RETRY_MS: u64 = 5;
 
 /// The name of a timeout in the map. Keyed ones have their key, the others have their id.

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use timer_durable::store::{Counts, Micros, Position, Upkeep};
-use timer_durable::transaction::{Operation, Outcome};
+use timer_durable::store::{Counts, Micros, Position, StoredPending, Upkeep};
+use timer_durable::transaction::{Operation, Outcome, Target};
 use timer_durable::{DeadLetter, MemoryStore, Reader, Store, StoreError, TimeoutId};
 
 type OnWrite = Box<dyn FnMut(&[Operation]) -> Option<StoreError> + Send>;
@@ -111,6 +111,10 @@ impl ScriptedStore {
 }
 
 impl Reader for ScriptedStore {
+    fn get(&mut self, target: &Target) -> Result<Option<StoredPending>, StoreError> {
+        self.memory.get(target)
+    }
+
     fn dead_letters(
         &mut self,
         topic: Option<&str>,
@@ -176,6 +180,18 @@ impl Store for ScriptedStore {
 
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
         self.memory.load(range, max, out)
+    }
+
+    fn set_blocked(&mut self, topics: &[Arc<str>]) -> Result<(), StoreError> {
+        self.memory.set_blocked(topics)
+    }
+
+    fn load_shelf(&mut self, topic: &str, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
+        self.memory.load_shelf(topic, max, out)
+    }
+
+    fn set_paused(&mut self, topic: &str, is_paused: bool) -> Result<(), StoreError> {
+        self.memory.set_paused(topic, is_paused)
     }
 
     fn must_rejoin(&self) -> bool {

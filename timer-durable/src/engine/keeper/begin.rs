@@ -5,6 +5,7 @@ use super::super::collect::{Collection, Origin};
 use super::super::head::Head;
 use super::aside::begins_in;
 use super::late::Source;
+use super::places::Places;
 use super::{Keeper, Running};
 use crate::TimeoutId;
 use crate::message::{AttemptEnd, AttemptResult};
@@ -63,29 +64,31 @@ impl<S: Store> Keeper<S> {
         self.settings.max_running.saturating_sub(self.occupied()).min(self.max_begins)
     }
 
-    /// Adds the timeouts that are due, as many as may run.
-    pub(super) fn add_begins(&mut self, collection: &mut Collection, now: Micros) {
-        let (places, free) = (self.settings.max_running, self.free_places());
-        let overdue_free = free.min(self.places_for_overdue());
+    /// Adds the timeouts that are due, as many as may run. Returns the places that are left.
+    pub(super) fn add_begins(&mut self, collection: &mut Collection, now: Micros) -> Places {
+        let rooms = self.gates.rooms(&self.lanes, now);
+        let mut places = Places::new(self.free_places(), self.places_for_overdue(), rooms);
         let aside = begins_in(&self.aside);
         let is_taken = |id: &TimeoutId| self.running.contains_key(id) || aside.contains(id);
-        let pace = &mut self.pace;
-        let mut may_begin = || pace.allows(now);
         // Overdue timeouts come first, because new ones may occupy all places indefinitely. If
         // there is only one place, both kinds alternate.
-        let (overdue, current) = if places == 1 && self.overdue_began_last {
-            let current = add_ready(&mut self.current, is_taken, collection, free, || true);
-            (
-                add_ready(&mut self.overdue, is_taken, collection, overdue_free.min(free - current), &mut may_begin),
-                current,
-            )
-        } else {
-            let overdue = add_ready(&mut self.overdue, is_taken, collection, overdue_free, &mut may_begin);
-            (overdue, add_ready(&mut self.current, is_taken, collection, free - overdue, || true))
-        };
-        if overdue + current > 0 {
-            self.overdue_began_last = overdue > 0;
+        let is_overdue_first = self.settings.max_running > 1 || !self.overdue_began_last;
+        let mut last = None;
+        for is_overdue in [is_overdue_first, !is_overdue_first] {
+            let (head, most) = match is_overdue {
+                true => (&mut self.overdue, self.pace.room(now)),
+                false => (&mut self.current, usize::MAX),
+            };
+            let added = add_ready(head, is_taken, collection, &mut places, most, is_overdue);
+            if is_overdue {
+                (0..added).for_each(|_| _ = self.pace.allows(now));
+            }
+            if added > 0 {
+                last = Some(is_overdue);
+            }
         }
+        self.overdue_began_last = last.unwrap_or(self.overdue_began_last);
+        places
     }
 
     /// Notes that an attempt has begun. Returns the task that calls its handler with the lane of
@@ -97,13 +100,14 @@ impl<S: Store> Keeper<S> {
         has_waited_aside: bool,
         now: Micros,
     ) -> Option<(usize, Task)> {
-        let is_from_shelf = self.gates.enter(id, &attempt.topic, now);
-        let is_overdue = is_from_shelf || self.overdue.covers(Position { due: attempt.due, id });
+        let entry = self.gates.enter(id, &attempt.topic, now);
+        let is_overdue = entry.is_overdue || self.overdue.covers(Position { due: attempt.due, id });
         self.remove(id);
         self.overdue_running += usize::from(is_overdue);
         let source = match () {
             () if has_waited_aside => Source::Aside,
-            () if is_from_shelf => Source::Shelf,
+            () if entry.is_from_shelf => Source::Shelf,
+            () if entry.has_gate => Source::Gate,
             () if is_overdue => Source::Overdue,
             () => Source::Current,
         };
@@ -176,18 +180,19 @@ impl<S: Store> Keeper<S> {
     }
 }
 
-/// Adds up to `free` ready timeouts of a head to the batch while `may_begin` allows it. Returns the
+/// Adds up to `most` ready timeouts of a head to the batch while there are places. Returns the
 /// number of them.
-fn add_ready(
+pub(super) fn add_ready(
     head: &mut Head,
     is_taken: impl Fn(&TimeoutId) -> bool,
     collection: &mut Collection,
-    free: usize,
-    mut may_begin: impl FnMut() -> bool,
+    places: &mut Places,
+    most: usize,
+    is_overdue: bool,
 ) -> usize {
     let (mut added, mut skipped) = (0, Vec::new());
-    while added < free && head.has_ready() && may_begin() {
-        let Some(id) = head.pop_ready() else { break };
+    while added < most {
+        let Some((id, section)) = head.pop_ready(|section| places.allow(section, is_overdue)) else { break };
         if is_taken(&id) {
             // Its handler runs here, and `forget_running` looks at the entry again. Or its begin
             // waits aside.
@@ -196,6 +201,7 @@ fn add_ready(
             skipped.push(id);
         } else {
             collection.push(Operation::Begin(id), Origin::Begin);
+            places.take(section, is_overdue);
             added += 1;
         }
     }

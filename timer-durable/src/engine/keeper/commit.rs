@@ -61,8 +61,9 @@ impl<S: Store> Keeper<S> {
         self.current.expire(now);
         let paused = self.paused_until.is_some_and(|until| until > self.present());
         if self.may_begin() && !self.must_rejoin && !paused {
-            self.add_begins(&mut collection, now);
-            if let Err(error) = self.add_shelved(&mut collection, now) {
+            let places = self.add_begins(&mut collection, now);
+            self.add_crowded(&mut collection, &places, now);
+            if let Err(error) = self.add_shelved(&mut collection, &places, now) {
                 self.fail(&error);
             }
         }
@@ -173,17 +174,14 @@ impl<S: Store> Keeper<S> {
         // An operation with a key and one with an id may concern the same timeout, and the store
         // decides their order. The earliest due time is right in any order, because the begin of a
         // timeout that is not due yet tells its due time.
-        moved.into_iter().for_each(|position| self.put_earlier(position, now));
+        moved.into_iter().for_each(|position| self.put_earlier(position, None, now));
         self.adapt_begins(&begun);
         let has_waited = collection.waited.since.is_some();
         let mut tasks = Vec::new();
         for (id, outcome) in begun {
             match outcome {
                 Outcome::Begun(attempt) => tasks.extend(self.start(id, *attempt, has_waited, now)),
-                Outcome::NotYet(due) => {
-                    self.remove(id);
-                    self.put(Position { due, id }, now);
-                }
+                Outcome::NotYet(due) => self.put_again(Position { due, id }, now),
                 Outcome::Shelved(topic) => self.shelve(id, &topic, now),
                 _ => {
                     self.remove(id);
@@ -208,15 +206,19 @@ impl<S: Store> Keeper<S> {
     /// call has moved.
     pub(super) fn apply_call(&mut self, operation: &Operation, outcome: &Outcome, now: Micros) -> Option<Position> {
         let mut moved = None;
+        let topic = match operation {
+            Operation::Insert(insert) => Some(&*insert.topic),
+            _ => operation.key().map(|(topic, _)| topic),
+        };
         match (operation, outcome) {
             (Operation::Insert(insert), Outcome::Created { replaced }) => {
                 replaced.iter().for_each(|id| self.remove(*id));
-                self.put(Position { due: insert.due, id: insert.id }, now);
+                self.put(Position { due: insert.due, id: insert.id }, topic, now);
                 count!(self.figures, Some(&insert.topic), scheduled);
             }
             (_, Outcome::Moved(id, due)) | (Operation::Reset { due, .. }, Outcome::Changed(id)) => {
                 let position = Position { due: *due, id: *id };
-                self.put(position, now);
+                self.put(position, topic, now);
                 moved = Some(position);
             }
             (Operation::Cancel(target), Outcome::Changed(id)) => {
@@ -224,7 +226,9 @@ impl<S: Store> Keeper<S> {
                 let topic = if let Target::Key { topic, .. } = target { Some(&**topic) } else { None };
                 count!(self.figures, topic, cancelled);
             }
-            (Operation::Requeue { due, .. }, Outcome::Changed(id)) => self.put(Position { due: *due, id: *id }, now),
+            (Operation::Requeue { due, .. }, Outcome::Changed(id)) => {
+                self.put(Position { due: *due, id: *id }, topic, now);
+            }
             (_, Outcome::Refused(error)) => {
                 self.figures.lock().store_errors += 1;
                 tracing::warn!(timer = %self.settings.name, store = %self.store.describe(), %error, "a call was refused");

@@ -182,7 +182,7 @@ impl<S: Store> Keeper<S> {
         let topic = running.as_ref().map(|running| &*running.topic);
         match operation {
             Operation::Done { next, then, .. } => {
-                self.put_next(id, next, &then, now);
+                self.put_next(id, topic, next, &then, now);
                 if running.as_ref().is_some_and(|running| running.has_expired) {
                     count!(self.figures, topic, expired);
                 } else {
@@ -194,16 +194,16 @@ impl<S: Store> Keeper<S> {
                     count!(self.figures, topic, failed);
                 }
                 count!(self.figures, topic, retried);
-                self.put(Position { due, id }, now);
+                self.put(Position { due, id }, topic, now);
             }
             Operation::Postpone { due, .. } => {
                 count!(self.figures, topic, postponed);
-                self.put(Position { due, id }, now);
+                self.put(Position { due, id }, topic, now);
             }
             Operation::Bury { reason, next, .. } => {
                 count!(self.figures, topic, failed);
                 count!(self.figures, topic, buried);
-                self.put_next(id, next.map(|next| next.due), &[], now);
+                self.put_next(id, topic, next.map(|next| next.due), &[], now);
                 let id = next.map_or(id, |next| next.letter);
                 tracing::warn!(timer = %self.settings.name, %id, %reason, "dead letter");
             }
@@ -226,12 +226,19 @@ impl<S: Store> Keeper<S> {
 
     /// Puts what follows an attempt into memory: the next run of a periodic timeout, or the next
     /// timeouts that its handler has scheduled.
-    pub(super) fn put_next(&mut self, id: TimeoutId, next: Option<Micros>, then: &[Insert], now: Micros) {
+    pub(super) fn put_next(
+        &mut self,
+        id: TimeoutId,
+        topic: Option<&str>,
+        next: Option<Micros>,
+        then: &[Insert],
+        now: Micros,
+    ) {
         if let Some(due) = next {
-            self.put(Position { due, id }, now);
+            self.put(Position { due, id }, topic, now);
         }
         for then in then {
-            self.put(Position { due: then.due, id: then.id }, now);
+            self.put(Position { due: then.due, id: then.id }, Some(&then.topic), now);
             count!(self.figures, Some(&then.topic), scheduled);
         }
     }

@@ -1,53 +1,57 @@
 //! Topics that are paused, or limited in their attempts or their rate.
 //!
-//! The memory knows no topics, so it cannot leave out those that may not begin. The store does. A
-//! begin of a topic that is *blocked* puts the timeout on the *shelf* of its topic, a separate list
-//! in the store. So a topic that hangs or is paused takes no room in memory and no place of a
-//! handler, however many of its timeouts are due. Each of them costs one more write.
+//! Such a topic has a *gate*, and a section in each head of the memory. The keeper begins its
+//! timeouts from there when there is room. While the topic is *blocked*, they wait in memory, where
+//! they take a small part and delay no others. Further ones stay in the store.
 //!
-//! A topic is blocked if its shelf is not empty, or if it has no room for all begins of the batch,
-//! whose topics are not known yet. So no limit is exceeded, and timeouts that come later begin
-//! later. The keeper takes timeouts from a shelf when their topic has room.
+//! If many timeouts of a blocked topic are due, the keeper moves them to the *shelf* of the topic,
+//! a separate list in the store. Pages of the memory then need not read them again, for example
+//! after a restart. Each of them costs one more write, so a batch moves few of them. A topic whose
+//! shelf is not empty begins timeouts from the shelf only, so that they keep their order.
+//!
+//! A gate that is neither limited nor paused stays until the topic has caught up. Meanwhile its
+//! timeouts use at most half of the places, as overdue ones do.
 
 use super::super::attempt::TopicSettings;
-use super::super::collect::{Collection, Origin};
+use super::super::head::{Head, Tag};
 use super::super::pace::Pace;
-use super::aside::begins_in;
 use super::hand_over::Lanes;
 use super::late::Pauses;
+use super::places::Room;
 use super::{Keeper, Settings};
 use crate::TimeoutId;
 use crate::error::Error;
 use crate::lateness::DurableLateCause;
-use crate::store::{Micros, Position, Store, StoreError};
-use crate::transaction::Operation;
+use crate::store::{Micros, Store, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// The pause before the next look at a shelf whose timeouts could not be added to a batch.
-const PAUSE: Micros = 10_000;
-
 /// A topic that may be blocked.
-struct Gate {
+pub(super) struct Gate {
+    pub(super) tag: Tag,
     is_paused: bool,
     pauses: Pauses,
     /// Whether the shelf may have timeouts.
-    has_shelf: bool,
+    pub(super) has_shelf: bool,
+    /// Whether the batch moves timeouts to the shelf.
+    pub(super) is_shelving: bool,
     running: usize,
     max_running: usize,
     pace: Pace,
     /// Whether its settings limit it, so that the gate stays.
     is_limited: bool,
     /// The time of the next look at the shelf.
-    next_look: Micros,
+    pub(super) next_look: Micros,
 }
 
 impl Gate {
     fn open(now: Micros) -> Self {
         Self {
+            tag: Tag::UNKNOWN,
             is_paused: false,
             pauses: Pauses::default(),
             has_shelf: false,
+            is_shelving: false,
             running: 0,
             max_running: usize::MAX,
             pace: Pace::new(None, now),
@@ -62,19 +66,37 @@ impl Gate {
     }
 
     /// Returns the number of attempts that may begin now.
-    fn room(&self, now: Micros) -> usize {
+    pub(super) fn room(&self, now: Micros) -> usize {
         let places = if self.is_paused { 0 } else { self.max_running };
         places.saturating_sub(self.running).min(self.pace.room(now))
     }
+
+    /// Returns the time from which an attempt may begin, or `None` if it has to wait for an event.
+    fn next(&self, now: Micros) -> Option<Micros> {
+        let is_open = !self.is_paused && self.running < self.max_running;
+        is_open.then(|| self.pace.next().unwrap_or(now).max(now))
+    }
+}
+
+/// The way of an attempt to its begin.
+pub(super) struct Entry {
+    pub(super) is_from_shelf: bool,
+    pub(super) has_gate: bool,
+    /// Whether it counts as overdue, because it was on a shelf or its topic is catching up.
+    pub(super) is_overdue: bool,
 }
 
 /// The topics that may be blocked, by their names.
 pub(super) struct Gates {
-    gates: BTreeMap<Arc<str>, Gate>,
+    pub(super) gates: BTreeMap<Arc<str>, Gate>,
+    /// The topics in the order of their sections in memory.
+    topics: Vec<Arc<str>>,
+    /// The time from which a batch may move timeouts to shelves.
+    pub(super) next_shelving: Micros,
     /// The topics that the store knows as blocked.
-    blocked: Vec<Arc<str>>,
+    pub(super) blocked: Vec<Arc<str>>,
     /// Timeouts of shelves whose begins are being written. They count as overdue.
-    from_shelf: HashMap<TimeoutId, Arc<str>>,
+    pub(super) from_shelf: HashMap<TimeoutId, Arc<str>>,
 }
 
 impl Gates {
@@ -85,20 +107,67 @@ impl Gates {
             is_limited.then(|| (name.clone(), Gate { is_limited, max_running, pace, ..Gate::open(now) }))
         };
         let gates = settings.topics.iter().filter_map(gate).collect();
-        Self { gates, blocked: Vec::new(), from_shelf: HashMap::new() }
+        let (topics, blocked, next_shelving) = (Vec::new(), Vec::new(), Micros::MIN);
+        Self { gates, topics, next_shelving, blocked, from_shelf: HashMap::new() }
     }
 
-    fn get(&mut self, topic: &str, now: Micros) -> &mut Gate {
+    pub(super) fn get(&mut self, topic: &str, now: Micros) -> &mut Gate {
         self.gates.entry(topic.into()).or_insert_with(|| Gate::open(now))
     }
 
-    /// Notes that an attempt has begun. Returns `true` if it was on a shelf.
-    pub(super) fn enter(&mut self, id: TimeoutId, topic: &str, now: Micros) -> bool {
-        if let Some(gate) = self.gates.get_mut(topic) {
-            gate.running += 1;
-            gate.pace.allows(now);
-        }
-        self.from_shelf.remove(&id).is_some()
+    /// Returns the topics with sections in memory, in their order.
+    pub(super) fn topics(&self) -> &[Arc<str>] {
+        &self.topics
+    }
+
+    pub(super) fn tag(&self, topic: &str) -> Tag {
+        self.gates.get(topic).map_or(Tag::OPEN, |gate| gate.tag)
+    }
+
+    /// Returns the tag of a timeout whose topic is not known.
+    pub(super) fn tag_of_unknown(&self) -> Tag {
+        if self.gates.is_empty() { Tag::OPEN } else { Tag::UNKNOWN }
+    }
+
+    /// Returns the gate of a section, with its topic.
+    fn of_section(&self, section: usize) -> Option<(&Arc<str>, &Gate)> {
+        let topic = self.topics.get(section.checked_sub(1)?)?;
+        Some((topic, self.gates.get(topic)?))
+    }
+
+    pub(super) fn of_section_mut(&mut self, section: usize) -> Option<&mut Gate> {
+        self.gates.get_mut(self.topics.get(section.checked_sub(1)?)?)
+    }
+
+    /// Returns the number of timeouts of a section that may begin now.
+    fn room(&self, section: usize, lanes: &Lanes, now: Micros) -> Room {
+        let Some((topic, gate)) = self.of_section(section) else { return Room::new(usize::MAX, false) };
+        let left = if gate.has_shelf || lanes.is_rejecting(topic) { 0 } else { gate.room(now) };
+        Room::new(left, !gate.is_limited)
+    }
+
+    /// Returns the rooms of all sections.
+    pub(super) fn rooms(&self, lanes: &Lanes, now: Micros) -> Vec<Room> {
+        (0..=self.topics.len()).map(|section| self.room(section, lanes, now)).collect()
+    }
+
+    /// Returns the time from which a timeout of a section may begin, or `None` if it has to wait
+    /// for an event.
+    fn next_begin(&self, section: usize, lanes: &Lanes, now: Micros) -> Option<Micros> {
+        let Some((topic, gate)) = self.of_section(section) else { return Some(now) };
+        let waits_for_event = gate.has_shelf || lanes.is_rejecting(topic);
+        gate.next(now).filter(|_| !waits_for_event)
+    }
+
+    /// Notes that an attempt has begun.
+    pub(super) fn enter(&mut self, id: TimeoutId, topic: &str, now: Micros) -> Entry {
+        let is_from_shelf = self.from_shelf.remove(&id).is_some();
+        let Some(gate) = self.gates.get_mut(topic) else {
+            return Entry { is_from_shelf, has_gate: false, is_overdue: is_from_shelf };
+        };
+        gate.running += 1;
+        gate.pace.allows(now);
+        Entry { is_from_shelf, has_gate: true, is_overdue: is_from_shelf || !gate.is_limited }
     }
 
     /// Returns `true` if a timeout that waited aside may begin. The store does not block it if it
@@ -124,12 +193,10 @@ impl Gates {
     }
 
     /// Returns the time from which a timeout of a shelf may begin.
-    fn next(&self, lanes: &Lanes, now: Micros) -> Option<Micros> {
-        let waits = |(name, gate): &(&Arc<str>, &Gate)| {
-            gate.has_shelf && !gate.is_paused && gate.running < gate.max_running && !lanes.is_rejecting(name)
-        };
-        let next = |(_, gate): (_, &Gate)| gate.pace.next().unwrap_or(now).max(gate.next_look).max(now);
-        self.gates.iter().filter(waits).map(next).min()
+    pub(super) fn next_shelf(&self, lanes: &Lanes, now: Micros) -> Option<Micros> {
+        let waits = |(name, gate): &(&Arc<str>, &Gate)| gate.has_shelf && !lanes.is_rejecting(name);
+        let next = |(_, gate): (_, &Gate)| Some(gate.next(now)?.max(gate.next_look));
+        self.gates.iter().filter(waits).filter_map(next).min()
     }
 
     /// Returns the pauses of a topic, and the cause for which its timeouts wait on the shelf
@@ -182,12 +249,8 @@ impl<S: Store> Keeper<S> {
         resumed.for_each(|(_, gate)| gate.set_paused(false, now));
         self.publish_pauses();
         shelved.iter().for_each(|topic| self.gates.get(topic, now).has_shelf = true);
+        self.renew_sections();
         Ok(())
-    }
-
-    /// Returns the time from which a timeout of a shelf may begin.
-    pub(super) fn next_shelf(&self) -> Option<Micros> {
-        self.gates.next(&self.lanes, self.store.now())
     }
 
     /// Pauses or resumes a topic.
@@ -200,80 +263,36 @@ impl<S: Store> Keeper<S> {
         let now = self.store.now();
         self.gates.get(topic, now).set_paused(is_paused, now);
         self.publish_pauses();
+        self.renew_sections();
         Ok(())
     }
 
-    /// Tells the store which topics are blocked for the begins of a batch.
-    pub(super) fn block(&mut self, batch: &[Operation]) -> Result<(), StoreError> {
-        let gates = &mut self.gates;
-        if gates.gates.is_empty() {
-            return Ok(());
+    /// Drops the gates that are not needed any more. If there are other gates than before, gives
+    /// them their sections and loads the memory again.
+    pub(super) fn renew_sections(&mut self) {
+        let (now, heads) = (self.store.now(), [&self.overdue, &self.current]);
+        let is_behind = |gate: &Gate| heads.iter().any(|head| head.is_behind(gate.tag.section(), now));
+        let Gates { gates, topics, .. } = &mut self.gates;
+        gates.retain(|_, gate| gate.is_limited || gate.is_paused || gate.has_shelf || is_behind(gate));
+        if !gates.keys().eq(&*topics) {
+            *topics = gates.keys().cloned().collect();
+            gates.values_mut().enumerate().for_each(|(number, gate)| gate.tag = Tag::of_gate(number));
+            self.clear_heads();
         }
-        let begins = batch.iter().filter(|operation| matches!(operation, Operation::Begin(_))).count();
-        if begins == 0 {
-            return Ok(());
-        }
-        let now = self.store.now();
-        gates.gates.retain(|_, gate| gate.is_limited || gate.is_paused || gate.has_shelf);
-        let is_blocked = |(name, gate): &(&Arc<str>, &Gate)| {
-            gate.has_shelf || gate.room(now) < begins || self.lanes.is_rejecting(name)
+    }
+
+    /// Returns the first time from which a ready timeout of a head may leave it, because it may
+    /// begin or be moved to a shelf.
+    pub(super) fn next_ready(&self, head: &Head, is_overdue: bool, now: Micros) -> Option<Micros> {
+        let has_places = self.places_for_overdue() > 0;
+        let pace = self.pace.next().filter(|_| is_overdue).unwrap_or(now);
+        let next = |section| {
+            let room = self.gates.room(section, &self.lanes, now);
+            let shelves = (room.is_blocked && head.is_crowded(section)).then_some(self.gates.next_shelving.max(now));
+            let waits_for_places = (is_overdue || room.is_catching_up) && !has_places;
+            let begins = self.gates.next_begin(section, &self.lanes, now).filter(|_| !waits_for_places);
+            [shelves, begins.map(|begins| begins.max(pace))].into_iter().flatten().min()
         };
-        let blocked: Vec<Arc<str>> = gates.gates.iter().filter(is_blocked).map(|(name, _)| name.clone()).collect();
-        if blocked != gates.blocked {
-            self.store.set_blocked(&blocked)?;
-            gates.blocked = blocked;
-        }
-        Ok(())
-    }
-
-    /// Notes that a timeout is on the shelf of its topic.
-    pub(super) fn shelve(&mut self, id: TimeoutId, topic: &str, now: Micros) {
-        if self.overdue.due_of(id).is_some() {
-            // It is no overdue timeout that has begun.
-            self.pace.refund();
-        }
-        self.remove(id);
-        self.gates.get(topic, now).has_shelf = true;
-    }
-
-    /// Adds timeouts of shelves whose topics have room to the batch. Like overdue ones, they use at
-    /// most half of the places.
-    pub(super) fn add_shelved(&mut self, collection: &mut Collection, now: Micros) -> Result<(), StoreError> {
-        if self.gates.next(&self.lanes, now).is_none_or(|next| next > now) {
-            return Ok(());
-        }
-        let begins = collection.batch.iter().filter(|operation| matches!(operation, Operation::Begin(_))).count();
-        let mut free = self.free_places().saturating_sub(begins).min(self.places_for_overdue());
-        let lanes = &self.lanes;
-        let has_room = |(name, gate): &(&Arc<str>, &mut Gate)| {
-            gate.has_shelf && gate.next_look <= now && gate.room(now) > 0 && !lanes.is_rejecting(name)
-        };
-        // The topic that was looked at least recently comes first.
-        let mut ready: Vec<(&Arc<str>, &mut Gate)> = self.gates.gates.iter_mut().filter(has_room).collect();
-        ready.sort_by_key(|(_, gate)| gate.next_look);
-        let share = (free / ready.len().max(1)).max(1);
-        for (topic, gate) in ready {
-            let max = gate.room(now).min(share).min(free);
-            if max == 0 {
-                break;
-            }
-            // Begins that wait aside are still on the shelf.
-            let aside = begins_in(&self.aside);
-            let mut page: Vec<Position> = Vec::new();
-            self.store.load_shelf(topic, max.saturating_add(aside.len()), &mut page)?;
-            gate.has_shelf = !page.is_empty();
-            let is_free = |position: &&Position| {
-                let id = position.id;
-                !self.running.contains_key(&id) && !aside.contains(&id) && !collection.has(id)
-            };
-            let ids: Vec<TimeoutId> = page.iter().filter(is_free).map(|position| position.id).take(max).collect();
-            gate.next_look = if ids.is_empty() { now.saturating_add(PAUSE) } else { now };
-            free -= ids.len();
-            for id in ids {
-                self.gates.from_shelf.insert(id, topic.clone());
-                collection.push(Operation::Begin(id), Origin::Begin);
-            }
-        }
-        Ok(())
+        head.ready_sections().filter_map(next).min()
     }
 }

@@ -5,7 +5,7 @@
 //! waited for another reason. If it was overdue, waited for its topic or waits aside, the reason is
 //! known. If not, the keeper was woken too late.
 
-use super::super::head::IdSet;
+use super::super::id_map::IdSet;
 use super::super::timeline::Timeline;
 use super::Keeper;
 use crate::TimeoutId;
@@ -31,6 +31,8 @@ pub(super) struct Record {
 pub(super) enum Source {
     Current,
     Overdue,
+    /// The section of a topic that may be blocked.
+    Gate,
     Shelf,
     Aside,
 }
@@ -114,7 +116,7 @@ impl<S: Store> Keeper<S> {
             lateness.add_micros(Lease, from.saturating_sub(due));
         }
         let (pauses, limit) = self.gates.waits(&attempt.topic);
-        let pauses = pauses.filter(|_| source == Source::Shelf).into_iter();
+        let pauses = pauses.filter(|_| matches!(source, Source::Gate | Source::Shelf)).into_iter();
         for (begin, end) in pauses.flat_map(|pauses| &pauses.0) {
             let (begin, end) = ((*begin).clamp(from, now), (*end).clamp(from, now));
             rest.add_all(&self.record.timeline.split(from, begin));
@@ -134,7 +136,7 @@ impl<S: Store> Keeper<S> {
                         Places
                     }
                 }
-                Source::Shelf => limit,
+                Source::Gate | Source::Shelf => limit,
                 Source::Aside => AtWork,
             },
         );

@@ -39,12 +39,15 @@ mod many;
 mod memory;
 mod oldest;
 mod pauses;
+mod places;
 mod settings;
+mod shelves;
 mod stop;
 mod transact;
 
 use super::collect::Held;
-use super::head::{Head, IdMap};
+use super::head::Head;
+use super::id_map::IdMap;
 use super::pace::Pace;
 use super::term::Term;
 use crate::TimeoutId;
@@ -154,7 +157,7 @@ impl<S: Store> Keeper<S> {
         let pace = Pace::new(settings.overdue_rate, store.now());
         let clock = PauseClock::new(&settings, store.now());
         let random = RefCell::new(Rng::with_seed(settings.seed));
-        let (overdue, current) = heads(&store, &settings);
+        let (overdue, current) = heads(&store, &settings, 0);
         let term = Term::new(shutdown.clone(), || store.lease_end());
         let (lanes, gates) = (Lanes::new(&settings), Gates::new(&settings, store.now()));
         let record = Record::new(store.now());
@@ -200,11 +203,12 @@ impl<S: Store> Keeper<S> {
         if self.occupied() >= self.settings.max_running {
             return None;
         }
-        let due = |head: &Head| if head.has_ready() { Some(self.store.now()) } else { head.next_due() };
-        let overdue = due(&self.overdue).filter(|_| self.places_for_overdue() > 0);
-        let overdue = overdue.map(|due| self.pace.next().map_or(due, |next| due.max(next)));
-        let shelf = self.next_shelf().filter(|_| self.places_for_overdue() > 0);
-        [overdue, due(&self.current), shelf].into_iter().flatten().min()
+        let now = self.store.now();
+        let overdue = self.overdue.next_due().map(|due| self.pace.next().map_or(due, |next| due.max(next)));
+        let shelf = self.gates.next_shelf(&self.lanes, now);
+        let for_overdue = [overdue, shelf].into_iter().flatten().filter(|_| self.places_for_overdue() > 0);
+        let ready = [self.next_ready(&self.overdue, true, now), self.next_ready(&self.current, false, now)];
+        ready.into_iter().flatten().chain(self.current.next_due()).chain(for_overdue).min()
     }
 
     /// Returns the time from which the next page can be loaded.
@@ -341,7 +345,7 @@ impl<S: Store> Keeper<S> {
                 self.must_rejoin = false;
                 self.paused_until = None;
                 self.term = Term::new(self.shutdown.clone(), || self.store.lease_end());
-                (self.overdue, self.current) = heads(&self.store, &self.settings);
+                self.renew_heads();
                 self.load_gates();
             }
             Err(error) => self.fail(&error),
@@ -358,13 +362,16 @@ impl<S: Store> Keeper<S> {
             Ok(upkeep) => {
                 if upkeep.shards_gained {
                     self.note_gain();
-                    (self.overdue, self.current) = heads(&self.store, &self.settings);
+                    self.renew_heads();
                 }
                 if upkeep.shards_gained || upkeep.pauses_changed {
                     self.load_gates();
                 }
-                let now = self.store.now();
-                upkeep.foreign.into_iter().for_each(|position| self.put(position, now));
+                if let Err(error) = self.put_foreign(upkeep.foreign) {
+                    // Nothing else tells of these timeouts.
+                    self.clear_heads();
+                    self.fail(&error);
+                }
             }
             Err(error) => self.fail(&error),
         }

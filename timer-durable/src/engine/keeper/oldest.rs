@@ -1,8 +1,8 @@
 //! The oldest timeout of each topic that is due and has not begun.
 //!
-//! The memory knows no topics. So the keeper asks the store, at most once in [`PAUSE`] and only
-//! while a timeout has been waiting for [`MIN_AGE`], and never for more than [`ROWS`] rows and one
-//! of each shelf.
+//! The memory knows only the topics that may be blocked. So the keeper asks the store for others,
+//! at most once in [`PAUSE`] and only while a timeout has been waiting for [`MIN_AGE`], and never
+//! for more than [`ROWS`] rows and one of each shelf.
 
 use super::Keeper;
 use crate::store::{Filter, Micros, Store, StoreError, TimeoutState};
@@ -56,10 +56,11 @@ impl<S: Store> Keeper<S> {
         if self.look.next > now || self.next_look().is_none_or(|next| next > now) {
             return;
         }
-        let first = [&self.overdue, &self.current].into_iter().filter_map(|head| head.first_due()).min();
-        let oldest = self.oldest_due(first, now);
+        let mut first = vec![Micros::MAX; self.gates.topics().len() + 1];
+        [&self.overdue, &self.current].into_iter().for_each(|head| head.lower_first_due(&mut first));
+        let oldest = self.oldest_due(&first, now);
         // A timeout that is too young for this look needs another one.
-        let is_stale = first.is_some_and(|first| first > now - MIN_AGE);
+        let is_stale = first.iter().min().is_some_and(|first| (now - MIN_AGE + 1..Micros::MAX).contains(first));
         (self.look.next, self.look.is_stale) = (now.saturating_add(PAUSE), is_stale);
         // Without an answer, the ages go on growing.
         if let Ok(oldest) = oldest {
@@ -68,17 +69,21 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Returns the ages of the oldest timeouts by topic. `first` is the due time of the oldest one
-    /// in memory.
-    fn oldest_due(&mut self, first: Option<Micros>, now: Micros) -> Result<HashMap<String, Duration>, StoreError> {
-        let mut oldest: HashMap<String, Micros> = HashMap::new();
+    /// Returns the ages of the oldest timeouts by topic. `first` has the due time of the oldest one
+    /// of each section of the memory.
+    fn oldest_due(&mut self, first: &[Micros], now: Micros) -> Result<HashMap<String, Duration>, StoreError> {
+        let gated = self.gates.topics().iter().zip(&first[1..]).filter(|(_, first)| **first <= now - MIN_AGE);
+        let mut oldest: HashMap<String, Micros> = gated.map(|(topic, first)| (topic.to_string(), *first)).collect();
         for topic in self.gates.shelves().cloned().collect::<Vec<_>>() {
             let mut first = Vec::new();
             self.store.load_shelf(&topic, 1, &mut first)?;
-            oldest.extend(first.first().map(|first| (topic.to_string(), first.due)));
+            if let Some(first) = first.first() {
+                let oldest = oldest.entry(topic.to_string()).or_insert(first.due);
+                *oldest = first.due.min(*oldest);
+            }
         }
-        if let Some(first) = first.filter(|first| *first <= now - MIN_AGE) {
-            let rows = self.store.list(&Filter { due: first..now + 1, ..Filter::new() }, None, ROWS)?;
+        if first[0] <= now - MIN_AGE {
+            let rows = self.store.list(&Filter { due: first[0]..now + 1, ..Filter::new() }, None, ROWS)?;
             for row in rows.into_iter().filter(|row| row.state != TimeoutState::Running) {
                 let oldest = oldest.entry(row.topic).or_insert(row.due);
                 *oldest = row.due.min(*oldest);

@@ -36,12 +36,13 @@ impl<S: Store> Keeper<S> {
         match result {
             Ok(()) => {
                 if let Some((id, Operation::Done { next, then, .. })) = end {
+                    let topic = self.running.get(&id).map(|running| running.topic.clone());
                     if let Some(running) = self.running.get(&id) {
                         running.progress.complete();
                         count!(self.figures, Some(&running.topic), done);
                     }
                     self.remove(id);
-                    self.put_next(id, next, &then, now);
+                    self.put_next(id, topic.as_deref(), next, &then, now);
                 }
                 executed.iter().for_each(|(operation, outcome)| _ = self.apply_call(operation, outcome, now));
                 Ok(())
