@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -180,4 +180,37 @@ fn a_handler_whose_values_panic_in_their_drop_is_dropped() {
     let timer = DurableTimer::builder().topic(t(), handler).open(ScriptedStore::new()).unwrap();
     let report = timer.stop(LONG).unwrap();
     assert_eq!((report.unfinished, report.released), (0, true));
+}
+
+#[test]
+fn a_handler_that_drops_the_future_of_its_work_fails() {
+    let (started, starts) = channel();
+    let (dropped, drops) = channel();
+    let (go, goes) = channel::<()>();
+    let goes = Mutex::new(goes);
+    let handler = move |due: &Due<String>| {
+        started.send(due.attempt()).map_err(Retry::new)?;
+        if due.attempt() == 1 {
+            goes.lock().unwrap().recv().map_err(Retry::new)?;
+            drop(due.complete_with_async(|_| Ok(())));
+            dropped.send(()).map_err(Retry::new)?;
+        }
+        Ok(())
+    };
+    let builder = DurableTimer::builder().topic(t().backoff(Duration::ZERO, Duration::ZERO), handler);
+    let timer = builder.open(MemoryStore::new()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &"a".to_owned()).unwrap();
+    assert_eq!(starts.recv(), Ok(1));
+    let ((entered, enters), (release, released)) = (channel(), channel::<()>());
+    // The keeper runs no other work meanwhile.
+    let busy = timer.transaction_async(move |_| {
+        entered.send(())?;
+        Ok(released.recv()?)
+    });
+    enters.recv().unwrap();
+    go.send(()).unwrap();
+    drops.recv().unwrap();
+    release.send(()).unwrap();
+    block_on(busy).unwrap();
+    assert_eq!(starts.recv_timeout(Duration::from_secs(60)), Ok(2), "D2: the work was not done");
 }

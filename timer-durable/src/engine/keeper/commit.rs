@@ -78,6 +78,11 @@ impl<S: Store> Keeper<S> {
     /// Adds a message to a batch that has nothing about the same timeout.
     fn take(&mut self, collection: &mut Collection, message: Message, now: Micros) {
         match message {
+            Message::Call(Request::Transact(Some((id, attempt)), _), reply) if reply.is_abandoned() => {
+                // The handler must not end its timeout without the work.
+                let running = self.running.get_mut(&id).filter(|running| running.attempt == attempt);
+                running.into_iter().for_each(|running| running.work_has_failed = true);
+            }
             Message::Call(_, reply) if reply.is_abandoned() => {}
             // A handler that has begun may end.
             Message::Call(Request::Transact(Some(attempt), work), reply) => {
