@@ -28,6 +28,9 @@ pub enum Error {
     Stopped,
     /// The store has failed, and nothing was written.
     Store(StoreError),
+    /// The store cannot be opened. This is an `OpenError` of a file, or a `ConnectError` of a
+    /// server.
+    Open(Box<dyn std::error::Error + Send + Sync>),
     /// The call was executed or not, because the connection or a sync failed during the commit, or
     /// because the keeper panicked before it answered. Repeat the call with this id and all of its
     /// other arguments, by [`timeout_builder`](crate::DurableTimer::timeout_builder). If the first
@@ -111,6 +114,7 @@ impl fmt::Display for Error {
         match self {
             Self::Stopped => f.write_str("the timer is stopped"),
             Self::Store(error) => error.fmt(f),
+            Self::Open(error) => error.fmt(f),
             Self::OutcomeUnknown { id: Some(id), why } => {
                 write!(f, "it is unknown whether timeout {id} was created: {why}")
             }
@@ -149,7 +153,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Store(error) => Some(error),
-            Self::Work(error) => Some(&**error),
+            Self::Open(error) | Self::Work(error) => Some(&**error),
             Self::Payload(error) => Some(error),
             Self::ThreadRefused(error) => Some(error),
             _ => None,
@@ -163,6 +167,20 @@ impl From<StoreError> for Error {
             StoreError::InDoubt(why) => Self::OutcomeUnknown { id: None, why },
             error => Self::Store(error),
         }
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl From<crate::OpenError> for Error {
+    fn from(error: crate::OpenError) -> Self {
+        Self::Open(Box::new(error))
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl From<crate::ConnectError> for Error {
+    fn from(error: crate::ConnectError) -> Self {
+        Self::Open(Box::new(error))
     }
 }
 

@@ -332,3 +332,13 @@ fn a_database_without_a_file_is_refused() {
         assert!(timer.backup(path).unwrap_err().to_string().contains(&error.to_string()), "{error}");
     }
 }
+
+#[test]
+fn one_function_can_open_a_store_and_a_timer() {
+    fn open(path: &std::path::Path) -> Result<DurableTimer, Error> {
+        DurableTimer::builder().open(SqliteStore::open(path)?)
+    }
+    let folder = Folder::new();
+    let error = open(&folder.file().join("no folder")).unwrap_err();
+    assert!(matches!(error, Error::Open(_)), "{error}");
+}
