@@ -1,4 +1,4 @@
-//! The timetable: the number of pending timeouts that are due within the next minute, hour and day.
+//! The timetable, which is the number of pending timeouts by the time at which they are due.
 
 use crate::clock;
 use crate::deadline::{Nanos, after};

@@ -6,7 +6,7 @@ use crate::deadline::Nanos;
 use crate::sync::OnceLock;
 use std::time::Duration;
 
-/// The part of a cause that is counted, and the half of the first bound, in nanoseconds.
+/// The shortest part of a cause that is counted, in nanoseconds. It is half of the first bound.
 const LEAST: Nanos = 1_000_000;
 
 const BOUNDS: usize = LateRuns::BOUNDS.len();

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use timer_durable::DurableLateCause::{self, Executor, Lease, Paused, Places, PutBack, Rate, Store as AtWork, System};
 use timer_durable::store::StoreTransaction;
@@ -302,47 +302,5 @@ fn the_worst_attempts_are_named_unless_keys_are_hidden() {
 #[test]
 fn lateness_in_a_file_is_explained() {
     let folder = crate::folder::Folder::new();
-    let store = || timer_durable::SqliteStore::open(folder.file()).unwrap();
-    let (free, wait) = channel::<()>();
-    let wait = Mutex::new(wait);
-    let hangs = move |_: &Due<()>| {
-        let _free = wait.lock().unwrap().recv();
-        Ok(())
-    };
-    let late = Topic::<()>::new("late");
-    let builder = || DurableTimer::builder().max_running(1).topic(late, |_: &Due<()>| Ok(()));
-    let timer = builder().open(store()).unwrap();
-    timer.pause(late).unwrap();
-    timer.new_timeout(late, Duration::from_millis(100), &()).unwrap();
-    timer.stop(PATIENCE).unwrap();
-    std::thread::park_timeout(Duration::from_millis(600));
-    let timer = builder().topic(t(), hangs).open(store()).unwrap();
-    let until = |is_done: &dyn Fn() -> bool| {
-        let begun = Instant::now();
-        while !is_done() {
-            assert!(begun.elapsed() < PATIENCE, "{:?}", timer.stats());
-            std::thread::park_timeout(Duration::from_millis(5));
-        }
-    };
-    let age = |name: &str| timer.stats().topics[name].oldest_due;
-    until(&|| age("late") > Duration::from_millis(500));
-    timer.resume(late).unwrap();
-    until(&|| timer.stats().done == 1);
-    let lateness = timer.stats().lateness;
-    assert!(lateness.part(DurableLateCause::Lease) >= Duration::from_millis(300), "{lateness:?}");
-    assert!(!lateness.part(DurableLateCause::Paused).is_zero(), "{lateness:?}");
-    assert_eq!(timer.worst()[0].topic, "late");
-    // Another topic takes the only place.
-    until(&|| age("late").is_zero());
-    timer.new_timeout(t::<()>(), Duration::ZERO, &()).unwrap();
-    until(&|| timer.stats().running == 1);
-    timer.new_timeout(late, Duration::ZERO, &()).unwrap();
-    until(&|| !age("late").is_zero());
-    let before = age("late");
-    until(&|| age("late") > before + Duration::from_millis(20));
-    drop(free);
-    until(&|| timer.stats().done == 3);
-    timer.stop(PATIENCE).unwrap();
-    let lateness = timer.stats().lateness;
-    assert!(lateness.part(DurableLateCause::Places) >= before / 2, "{lateness:?} {before:?}");
+    crate::explained::check(|builder| builder.open(timer_durable::SqliteStore::open(folder.file()).unwrap()).unwrap());
 }

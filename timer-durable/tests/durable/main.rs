@@ -56,6 +56,10 @@ mod unreadable;
 mod user_code;
 mod virtual_time;
 
+#[cfg(feature = "sqlite")]
+#[path = "../support/explained.rs"]
+mod explained;
+
 /// Returns the topic of most tests, whose payload is what the handler takes.
 const fn t<P>() -> timer_durable::Topic<P> {
     timer_durable::Topic::new("t")

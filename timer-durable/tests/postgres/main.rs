@@ -28,6 +28,8 @@ mod timers;
 mod tls;
 mod tombstones;
 
+#[path = "../support/explained.rs"]
+mod explained;
 #[path = "../support/in_transaction.rs"]
 mod in_transaction;
 #[allow(dead_code, reason = "other tests use the rest of it")]

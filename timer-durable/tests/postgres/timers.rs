@@ -5,8 +5,8 @@ use std::task::{Context, Wake};
 use std::time::{Duration, Instant};
 
 use timer_durable::{
-    CancelAnswer, Due, DurableLateCause, DurableTimer, DurableTimerBuilder, Error, IfPending, PostgresStore,
-    ResetAnswer, Retry, ScheduleAnswer, Topic,
+    CancelAnswer, Due, DurableTimer, DurableTimerBuilder, Error, IfPending, PostgresStore, ResetAnswer, Retry,
+    ScheduleAnswer, Topic,
 };
 use timer_executor::Task;
 
@@ -287,46 +287,5 @@ fn a_renewal_that_fails_is_repeated_after_a_pause() {
 #[test]
 fn lateness_on_a_server_is_explained() {
     let Some(database) = Database::create() else { return };
-    let (free, wait) = mpsc::channel::<()>();
-    let wait = Mutex::new(wait);
-    let hangs = move |_: &Due<()>| {
-        let _free = wait.lock().unwrap().recv();
-        Ok(())
-    };
-    let late = Topic::<()>::new("late");
-    let builder = || DurableTimer::builder().max_running(1).topic(late, |_: &Due<()>| Ok(()));
-    let timer = open(&database, builder());
-    timer.pause(late).unwrap();
-    timer.new_timeout(late, Duration::from_millis(100), &()).unwrap();
-    timer.stop(PATIENCE).unwrap();
-    std::thread::park_timeout(Duration::from_millis(600));
-    let timer = open(&database, builder().topic(t(), hangs));
-    let until = |is_done: &dyn Fn() -> bool| {
-        let begun = Instant::now();
-        while !is_done() {
-            assert!(begun.elapsed() < PATIENCE, "{:?}", timer.stats());
-            std::thread::park_timeout(Duration::from_millis(5));
-        }
-    };
-    let age = |name: &str| timer.stats().topics[name].oldest_due;
-    until(&|| age("late") > Duration::from_millis(500));
-    timer.resume(late).unwrap();
-    until(&|| timer.stats().done == 1);
-    let lateness = timer.stats().lateness;
-    assert!(lateness.part(DurableLateCause::Lease) >= Duration::from_millis(300), "{lateness:?}");
-    assert!(!lateness.part(DurableLateCause::Paused).is_zero(), "{lateness:?}");
-    assert_eq!(timer.worst()[0].topic, "late");
-    // Another topic takes the only place.
-    until(&|| age("late").is_zero());
-    timer.new_timeout(t::<()>(), Duration::ZERO, &()).unwrap();
-    until(&|| timer.stats().running == 1);
-    timer.new_timeout(late, Duration::ZERO, &()).unwrap();
-    until(&|| !age("late").is_zero());
-    let before = age("late");
-    until(&|| age("late") > before + Duration::from_millis(20));
-    drop(free);
-    until(&|| timer.stats().done == 3);
-    timer.stop(PATIENCE).unwrap();
-    let lateness = timer.stats().lateness;
-    assert!(lateness.part(DurableLateCause::Places) >= before / 2, "{lateness:?} {before:?}");
+    crate::explained::check(|builder| open(&database, builder));
 }
