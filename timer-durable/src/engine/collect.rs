@@ -22,6 +22,9 @@ pub(super) enum Origin {
     Call(Reply),
     /// The end of an attempt. It is written again if the commit fails.
     End(AttemptEnd),
+    /// A timeout that follows an attempt which a transaction of the user has ended. It is written
+    /// again if the commit fails.
+    FollowUp,
     /// A timeout in memory is due.
     Begin,
 }

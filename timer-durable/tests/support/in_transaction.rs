@@ -3,10 +3,12 @@
 //! A driver is a function that takes steps in a transaction. The module `drivers` has them.
 
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
-use timer_durable::{Due, DurableTimer, IfPending, Payload, PayloadError, PostgresStore, Retry, Schedule, Topic};
+use timer_durable::{
+    Done, Due, DurableTimer, IfPending, Payload, PayloadError, PostgresStore, Retry, Schedule, Topic, WeakDurableTimer,
+};
 
 use crate::drivers::DRIVERS;
 use crate::postgres_server::{self, Server};
@@ -103,6 +105,11 @@ fn an_order_and_its_timeout_are_written_together() {
 #[test]
 fn an_attempt_ends_with_the_transaction() {
     with_each(ends);
+}
+
+#[test]
+fn a_handler_that_is_cut_off_has_its_follow_ups() {
+    with_each(follows);
 }
 
 /// Processes place orders and close them, each in one transaction with its timeout. They are killed
@@ -229,6 +236,57 @@ fn ends(driver: Driver) {
         (shop.sql("select number from closed"), shop.sql("select count(*) from timer.timeout")),
         ("3".to_owned(), "0".to_owned())
     );
+}
+
+/// A handler commits the end of its attempt, and is cut off before it returns. The connection
+/// breaks while its first follow-up is written.
+fn follows(driver: Driver) {
+    const NEXT: Topic<String> = Topic::new("order.next");
+    let Some(shop) = Shop::create() else { return };
+    shop.sql(
+        "create sequence public.follow_ups;
+         create function break_first() returns trigger language plpgsql as $$ begin
+             if new.topic = 'order.next' and nextval('public.follow_ups') = 1 then
+                 perform pg_terminate_backend(pg_backend_pid());
+             end if;
+             return new;
+         end $$;
+         create trigger break_first before insert on timer.timeout for each row execute function break_first()",
+    );
+    let (sender, ran) = mpsc::channel();
+    let (url, own, of_key) = (shop.url.clone(), Arc::<OnceLock<WeakDurableTimer>>::default(), sender.clone());
+    let handle = own.clone();
+    let close = move |due: &Due<String>| {
+        let (number, timer) = (due.payload(), handle.get().unwrap().upgrade().unwrap());
+        if number.starts_with("same key") {
+            return of_key.send(number.clone()).map(|()| Done::new()).map_err(Retry::new);
+        }
+        timer.new_timeout_keyed(CLOSE, number, Duration::ZERO, &format!("same key, {number}"), IfPending::Keep)?;
+        let mut steps = vec![Step::Complete(due)];
+        if number == "cut off before the commit" {
+            steps.push(Step::Sql("select pg_sleep(0.5)".to_owned()));
+        }
+        driver(&url, steps, End::Commit).map_err(Retry::new)?;
+        while number == "cut off after the commit" && timer.stats().done == 0 {
+            std::thread::yield_now();
+        }
+        Ok(Done::then(NEXT, Duration::ZERO, number))
+    };
+    let timer = DurableTimer::builder()
+        .topic(CLOSE, close)
+        .time_limit(Duration::from_millis(100))
+        .topic(NEXT, move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new))
+        .open(PostgresStore::connect(&shop.url).unwrap())
+        .unwrap();
+    own.set(timer.downgrade()).unwrap();
+    for number in ["cut off after the commit", "cut off before the commit"] {
+        driver(&shop.url, vec![soon(number)], End::Commit).unwrap();
+        let mut payloads = [(); 2].map(|()| ran.recv_timeout(PATIENCE).unwrap());
+        payloads.sort_unstable();
+        assert_eq!(payloads, [number, &format!("same key, {number}")]);
+    }
+    let stats = timer.stats();
+    assert!(stats.timed_out >= 2 && stats.rejoins >= 1, "{stats:?}");
 }
 
 /// The variable that makes a test a child, with its role, its driver and the URL.

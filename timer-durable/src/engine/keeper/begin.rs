@@ -129,6 +129,7 @@ impl<S: Store> Keeper<S> {
             is_overdue,
             is_parked: false,
             then: None,
+            late: None,
             has_expired: false,
             work_has_failed: false,
             look: None,

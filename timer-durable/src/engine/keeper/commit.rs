@@ -132,12 +132,13 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Keeps the ends and begins of a batch that was not written, and fails its calls.
+    /// Keeps the ends, follow-ups and begins of a batch that was not written, and fails its calls.
     fn give_back(&mut self, collection: Collection, error: &StoreError) {
-        let mut begins = collection.sibling();
+        let (mut begins, mut follow_ups) = (collection.sibling(), collection.sibling());
         for (operation, origin) in collection.fail_calls(error).take() {
             match (origin, operation) {
                 (Origin::End(ended), _) => self.unwritten.push(ended),
+                (Origin::FollowUp, operation) => follow_ups.push(operation, Origin::FollowUp),
                 (origin, operation @ Operation::Begin(_)) => begins.push(operation, origin),
                 _ => {}
             }
@@ -153,6 +154,9 @@ impl<S: Store> Keeper<S> {
                 }
                 begins.batch.iter().filter_map(Operation::id).for_each(|id| self.push_ready(id));
             }
+        }
+        if !follow_ups.is_empty() {
+            self.postpone(follow_ups);
         }
         self.fail(error);
     }
@@ -171,6 +175,7 @@ impl<S: Store> Keeper<S> {
                     moved.extend(self.apply_call(&operation, &outcome, now));
                     answers.push((operation, outcome, reply));
                 }
+                (Origin::FollowUp, outcome) => _ = self.apply_call(&operation, &outcome, now),
                 (origin, Outcome::Refused(why)) => refused.push((operation, origin, why)),
                 (Origin::End(ended), outcome) => self.apply_end(&ended, operation, &outcome, now),
                 (Origin::Begin, outcome) => begun.extend(operation.id().map(|id| (id, outcome))),

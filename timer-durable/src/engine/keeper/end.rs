@@ -31,7 +31,7 @@ impl<S: Store> Keeper<S> {
         let AttemptEnd { id, attempt, result } = &ended;
         let (id, attempt) = (*id, *attempt);
         let Some(running) = self.running.get(&id).filter(|running| running.attempt == attempt) else {
-            return self.limits.returned(id, attempt);
+            return self.returned_late(ended, now);
         };
         let operation = match result {
             AttemptResult::Completed => {
@@ -40,7 +40,7 @@ impl<S: Store> Keeper<S> {
             }
             AttemptResult::CutOff(failure) => self.failed(id, running, failure, now),
             // The keeper has ended the attempt, and may have to write that again.
-            _ if running.progress.is_cut_off() => return self.limits.returned(id, attempt),
+            _ if running.progress.is_cut_off() => return self.returned_late(ended, now),
             // If the transaction was committed, this retry finds no attempt.
             AttemptResult::Done(_) if running.work_has_failed || running.progress.is_in_transaction() => {
                 self.failed(id, running, &Retry::new(NOT_COMMITTED), now)
@@ -102,13 +102,13 @@ impl<S: Store> Keeper<S> {
     }
 
     pub(super) fn done(&self, id: TimeoutId, running: &Running, done: &Done, now: Micros) -> Operation {
-        let then = self.follow_ups(running, done, now);
+        let then = self.follow_ups(running.then.as_deref(), done, now);
         let next = next_run(running, now).filter(|_| running.then.is_none() && !done.ends_series);
         Operation::Done { id, attempt: running.attempt, next, then }
     }
 
-    fn follow_ups(&self, running: &Running, done: &Done, now: Micros) -> Vec<Insert> {
-        let follow_ups = running.then.as_deref().into_iter().chain(done.then.iter().flatten());
+    fn follow_ups(&self, then: Option<&NewTimeout>, done: &Done, now: Micros) -> Vec<Insert> {
+        let follow_ups = then.into_iter().chain(done.then.iter().flatten());
         follow_ups.map(|then| insert(then.clone(), now, self.store.instance())).collect()
     }
 
@@ -173,7 +173,7 @@ impl<S: Store> Keeper<S> {
         let running = if is_last { self.forget_running(id) } else { None };
         if !matches!(outcome, Outcome::Changed(_)) {
             match running.filter(|running| running.progress.is_in_transaction()) {
-                Some(running) => self.ended_in_transaction(&running, &ended.result, now),
+                Some(running) => self.ended_in_transaction(running, ended, now),
                 None => self.figures.lock().refused += 1,
             }
             return;
@@ -211,16 +211,34 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Schedules the follow-ups of an attempt that a transaction has ended without them.
-    fn ended_in_transaction(&mut self, running: &Running, result: &AttemptResult, now: Micros) {
+    /// Schedules the follow-ups of an attempt that a transaction has ended without them. The calls
+    /// of its handler were answered, so their timeout is created whatever the handler returns.
+    fn ended_in_transaction(&mut self, running: Running, ended: &AttemptEnd, now: Micros) {
         count!(self.figures, Some(&running.topic), done);
-        let AttemptResult::Done(done) = result else { return };
-        if self.allow_follow_ups(done).is_ok() {
-            for then in self.follow_ups(running, done, now) {
-                let mut insert = Collection::default();
-                insert.push(Operation::Insert(then), Origin::Call(Reply::new().0));
-                self.postpone(insert);
-            }
+        self.limits.ended_in_transaction(ended);
+        let done = if let AttemptResult::Done(done) = &ended.result { Some(done.clone()) } else { running.late };
+        self.create_follow_ups(running.then.as_deref(), &done.unwrap_or_default(), now);
+    }
+
+    /// Notes that the handler of an attempt that was cut off has returned. If a transaction may
+    /// have ended the attempt, its follow-ups wait until that is known.
+    fn returned_late(&mut self, ended: AttemptEnd, now: Micros) {
+        let was_in_transaction = self.limits.returned(&ended);
+        let AttemptResult::Done(done) = ended.result else { return };
+        if was_in_transaction {
+            self.create_follow_ups(None, &done, now);
+        } else if let Some(running) = self.running.get_mut(&ended.id).filter(|it| it.attempt == ended.attempt) {
+            running.late = Some(done);
+        }
+    }
+
+    fn create_follow_ups(&mut self, then: Option<&NewTimeout>, done: &Done, now: Micros) {
+        let nothing = Done::new();
+        let done = if self.allow_follow_ups(done).is_ok() { done } else { &nothing };
+        for then in self.follow_ups(then, done, now) {
+            let mut insert = Collection::default();
+            insert.push(Operation::Insert(then), Origin::FollowUp);
+            self.postpone(insert);
         }
     }
 

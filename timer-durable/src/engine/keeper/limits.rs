@@ -12,7 +12,7 @@ use crate::message::{AttemptEnd, AttemptResult};
 use crate::retry::Retry;
 use crate::store::{Micros, Store};
 use crate::time::micros;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 /// The threads of the default executor.
@@ -26,8 +26,9 @@ const MAX_EXTRA_THREADS: usize = 64;
 pub(super) struct Limits {
     /// The time of the next look at each attempt, not after its limit.
     looks: BTreeSet<(Micros, TimeoutId)>,
-    /// Attempts that were cut off and whose handlers have not returned.
-    stuck: HashSet<(TimeoutId, u32)>,
+    /// Attempts that were cut off and whose handlers have not returned, with `true` for those that
+    /// transactions of the user have ended.
+    stuck: HashMap<(TimeoutId, u32), bool>,
     /// The number of threads by which the default executor has grown.
     extra_threads: usize,
 }
@@ -42,9 +43,15 @@ impl Limits {
         look.into_iter().for_each(|look| _ = self.looks.remove(&(look, id)));
     }
 
-    /// Notes that the handler of an attempt has returned.
-    pub(super) fn returned(&mut self, id: TimeoutId, attempt: u32) {
-        self.stuck.remove(&(id, attempt));
+    /// Notes that a transaction of the user has ended an attempt.
+    pub(super) fn ended_in_transaction(&mut self, ended: &AttemptEnd) {
+        self.stuck.entry((ended.id, ended.attempt)).and_modify(|is_ended| *is_ended = true);
+    }
+
+    /// Notes that the handler of an attempt has returned. Returns `true` if a transaction of the
+    /// user has ended the attempt after it was cut off.
+    pub(super) fn returned(&mut self, ended: &AttemptEnd) -> bool {
+        self.stuck.remove(&(ended.id, ended.attempt)).unwrap_or_default()
     }
 }
 
@@ -82,7 +89,7 @@ impl<S: Store> Keeper<S> {
             tracing::warn!(timer = %self.settings.name, %topic, %id, attempt, ?limit, "an attempt is cut off");
             let result = AttemptResult::CutOff(Retry::new(format_args!("the handler ran for more than {limit:?}")));
             self.unwritten.push(AttemptEnd { id, attempt, result });
-            self.limits.stuck.insert((id, attempt));
+            self.limits.stuck.insert((id, attempt), false);
             self.grow_pool();
         }
     }

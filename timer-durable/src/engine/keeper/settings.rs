@@ -2,6 +2,7 @@
 
 use super::super::attempt::{Settle, TopicSettings};
 use super::super::term::Progress;
+use crate::done::Done;
 use crate::new_timeout::NewTimeout;
 use crate::store::Micros;
 use std::collections::HashMap;
@@ -42,6 +43,8 @@ pub(super) struct Running {
     pub(super) is_parked: bool,
     /// The next timeout of its key, which the handler has scheduled.
     pub(super) then: Option<Box<NewTimeout>>,
+    /// What the handler has returned after its attempt was cut off.
+    pub(super) late: Option<Done>,
     /// Whether the timeout was too late to begin, so its handler does not run.
     pub(super) has_expired: bool,
     /// Whether a transaction that was to end the attempt was rolled back.
