@@ -39,7 +39,7 @@ use rusqlite::{Connection, ErrorCode};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tally::Tally;
-use unreadable::Place;
+use unreadable::{Place, UnreadableRows};
 
 /// The shortest time between two writes of the latest time. Only commits that happen anyway write
 /// it.
@@ -202,7 +202,7 @@ impl SqliteStore {
     }
 
     /// Makes rows that cannot be read dead letters, and counts the others anew.
-    fn bury(&mut self, rows: Vec<(i64, rusqlite::Error)>) -> Result<(), StoreError> {
+    fn bury(&mut self, rows: UnreadableRows) -> Result<(), StoreError> {
         if !rows.is_empty() {
             self.commit(|connection, _, now| {
                 let mut bury =

@@ -2,9 +2,11 @@
 
 use super::rows::{blob, id};
 use super::slots::SHELF;
+use super::unreadable::{self, UnreadableRows, is_unreadable};
 use crate::TimeoutId;
-use crate::store::{Micros, Position};
-use rusqlite::{Connection, OptionalExtension, Result, params};
+use crate::store::Position;
+use rusqlite::types::ToSqlOutput;
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use std::sync::Arc;
 
 /// Puts a timeout on the shelf of its topic.
@@ -17,17 +19,32 @@ pub(super) fn take(db: &Connection, id: TimeoutId) -> Result<()> {
     db.prepare_cached("update timeout set slot = null where id = ?1")?.execute([blob(id)]).map(drop)
 }
 
-/// Appends the first timeouts on a shelf to `out`.
-pub(super) fn load(db: &Connection, topic: &str, max: usize, epoch: i64, out: &mut Vec<Position>) -> Result<()> {
+/// Reads the first timeouts on a shelf, or the errors of rows that cannot be read. A text or a blob
+/// is greater than each number.
+pub(super) fn load(
+    db: &Connection,
+    topic: &str,
+    max: usize,
+    epoch: i64,
+) -> Result<std::result::Result<Vec<Position>, UnreadableRows>> {
     let mut query = db.prepare_cached(
-        "select due, id from timeout where slot = -1 and topic = ?1 and (begun is null or begun < ?2)
+        "select rowid, due, id, begun from timeout where slot = -1 and topic = ?1
+             and (begun is null or begun < ?2 or begun > 9223372036854775807)
          order by due, id limit ?3",
     )?;
-    let mut rows = query.query(params![topic, epoch, max as i64])?;
-    while let Some(row) = rows.next()? {
-        out.push(Position { due: row.get::<_, Micros>(0)?, id: id(row.get(1)?) });
+    let position = |row: &Row<'_>| {
+        row.get::<_, Option<i64>>(3)?;
+        Ok(Position { due: row.get(1)?, id: id(row.get(2)?) })
+    };
+    let rows = query.query_map(params![topic, epoch, max as i64], |row| Ok((row.get(0)?, position(row))))?;
+    let (mut page, mut unreadable) = (Vec::new(), Vec::new());
+    for row in rows {
+        match row? {
+            (_, Ok(position)) => page.push(position),
+            (row, Err(error)) => unreadable.push((row, error)),
+        }
     }
-    Ok(())
+    Ok(if unreadable.is_empty() { Ok(page) } else { Err(unreadable) })
 }
 
 /// Appends the timeouts that belong to one of the topics, each with the index of its topic.
@@ -49,17 +66,32 @@ pub(super) fn find_topics(
     Ok(())
 }
 
-/// Returns the topics with timeouts on their shelves, by one look into the index for each.
+/// Selects the topics with timeouts on their shelves, by one look into the index for each.
+const TOPICS: &str = "with recursive shelf(topic) as (
+        select min(topic) from timeout where slot = -1
+        union all
+        select (select min(topic) from timeout where slot = -1 and topic > shelf.topic) from shelf
+        where shelf.topic is not null)
+    select topic from shelf where topic is not null";
+
+/// Returns the topics with timeouts on their shelves. Leaves out those that cannot be read.
 pub(super) fn topics(db: &Connection) -> Result<Vec<String>> {
-    let mut query = db.prepare_cached(
-        "with recursive shelf(topic) as (
-             select min(topic) from timeout where slot = -1
-             union all
-             select (select min(topic) from timeout where slot = -1 and topic > shelf.topic) from shelf
-             where shelf.topic is not null)
-         select topic from shelf where topic is not null",
-    )?;
-    query.query_map([], |row| row.get(0))?.collect()
+    let mut query = db.prepare_cached(TOPICS)?;
+    let topics = query.query_map([], |row| row.get(0))?;
+    topics.filter(|topic| !matches!(topic, Err(error) if is_unreadable(error))).collect()
+}
+
+/// Returns the rows on shelves whose topics cannot be read.
+pub(super) fn find_lost(db: &Connection) -> Result<UnreadableRows> {
+    let mut find = db.prepare_cached("select rowid, topic from timeout where slot = -1 and topic = ?1")?;
+    let (mut query, mut lost) = (db.prepare_cached(TOPICS)?, Vec::new());
+    let mut topics = query.query([])?;
+    while let Some(topic) = topics.next()? {
+        if topic.get::<_, String>(0).is_err_and(|error| is_unreadable(&error)) {
+            lost.append(&mut unreadable::rows::<String>(&mut find, [ToSqlOutput::Borrowed(topic.get_ref(0)?)])?);
+        }
+    }
+    Ok(lost)
 }
 
 pub(super) fn set_paused(db: &Connection, topic: &str, is_paused: bool) -> Result<()> {

@@ -14,7 +14,7 @@
 //! minute.
 
 use super::rows::{blob, id};
-use super::unreadable::is_unreadable;
+use super::unreadable::{self, UnreadableRows, is_unreadable};
 use crate::store::{Micros, Position};
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 use std::ops::Range;
@@ -54,7 +54,7 @@ pub(super) enum Loaded {
     /// The rows of this slot have to be moved first.
     Unsorted(Micros),
     /// These rows cannot be read and have to leave the table first.
-    Unreadable(Vec<(i64, rusqlite::Error)>),
+    Unreadable(UnreadableRows),
 }
 
 /// The rows of a page. A row has its position, or the error with which its values are read.
@@ -142,11 +142,10 @@ pub(super) fn move_rows(db: &Connection, slot: Micros) -> Result<()> {
 
 /// Returns the rows that no page finds, because their due time or their slot is a text or a blob,
 /// which SQLite orders behind all numbers.
-pub(super) fn find_lost(db: &Connection) -> Result<Vec<(i64, rusqlite::Error)>> {
+pub(super) fn find_lost(db: &Connection) -> Result<UnreadableRows> {
     let mut query = db.prepare_cached(
         "select rowid, due from timeout where slot is null and due > 9223372036854775807
          union all select rowid, slot from timeout where slot is not null and slot > 9223372036854775807",
     )?;
-    let lost = query.query_map([], |row| Ok((row.get(0)?, row.get::<_, Micros>(1))))?;
-    lost.filter_map(|row| row.map(|(row, value)| Some((row, value.err()?))).transpose()).collect()
+    unreadable::rows::<Micros>(&mut query, [])
 }

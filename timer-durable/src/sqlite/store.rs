@@ -114,7 +114,12 @@ impl Store for SqliteStore {
 
     fn load_shelf(&mut self, topic: &str, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
         self.check()?;
-        shelf::load(&self.connection, topic, max, self.epoch, out).map_err(failed)
+        loop {
+            match shelf::load(&self.connection, topic, max, self.epoch).map_err(failed)? {
+                Ok(mut page) => return Ok(out.append(&mut page)),
+                Err(unreadable) => self.bury(unreadable)?,
+            }
+        }
     }
 
     fn find_topics(
@@ -145,7 +150,8 @@ impl Store for SqliteStore {
         // failed, the next instance would use the same epoch, so the update returns no row.
         self.connection.execute("update meta set epoch = epoch + 1", []).map_err(failed)?;
         self.epoch = self.connection.query_row("select epoch from meta", [], |row| row.get(0)).map_err(failed)?;
-        let lost = slots::find_lost(&self.connection).map_err(failed)?;
+        let mut lost = slots::find_lost(&self.connection).map_err(failed)?;
+        lost.append(&mut shelf::find_lost(&self.connection).map_err(failed)?);
         self.bury(lost)
     }
 

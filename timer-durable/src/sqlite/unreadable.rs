@@ -7,7 +7,8 @@
 use super::rows::{blob, id};
 use crate::TimeoutId;
 use crate::store::{DeadLetter, Micros};
-use rusqlite::{Connection, ErrorCode, Result, Row, params};
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, ErrorCode, Params, Result, Row, Statement, params};
 
 /// Returns `true` if an error belongs to the row that a statement is about, and not to the store.
 pub(super) fn is_of_row(error: &rusqlite::Error) -> bool {
@@ -27,6 +28,16 @@ pub(super) fn is_of_row(error: &rusqlite::Error) -> bool {
 pub(super) fn is_unreadable(error: &rusqlite::Error) -> bool {
     use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
     matches!(error, FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..))
+}
+
+/// The numbers of rows that cannot be read, with the errors.
+pub(super) type UnreadableRows = Vec<(i64, rusqlite::Error)>;
+
+/// Returns the rows of a query whose second columns cannot be read as a `T`. The first column is
+/// the number of the row.
+pub(super) fn rows<T: FromSql>(query: &mut Statement<'_>, values: impl Params) -> Result<UnreadableRows> {
+    let rows = query.query_map(values, |row| Ok((row.get(0)?, row.get::<_, T>(1))))?;
+    rows.filter_map(|row| row.map(|(row, value)| Some((row, value.err()?))).transpose()).collect()
 }
 
 /// The place of a row that cannot be read.
