@@ -3,6 +3,7 @@
 use crate::new_timeout::{NewTimeout, after, check_name};
 use crate::payload::{AsPayload, Payload};
 use crate::topic::Topic;
+use crate::traces;
 use std::time::Duration;
 
 /// An attempt that has succeeded, with the timeouts that follow it.
@@ -67,7 +68,8 @@ impl Done {
         let text = |error: &dyn std::fmt::Display| format!("the follow-up in `{}`: {error}", topic.name);
         let new = after(delay).map_err(|error| text(&error)).and_then(|when| {
             let payload = payload.encode_as().map_err(|error| text(&error))?;
-            Ok(NewTimeout { when, ..NewTimeout::new(topic.name.into(), P::FORMAT, payload) })
+            let traceparent = traces::created(topic.name);
+            Ok(NewTimeout { when, traceparent, ..NewTimeout::new(topic.name.into(), P::FORMAT, payload) })
         });
         self.set(new, Vec::push);
         self

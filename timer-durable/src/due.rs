@@ -53,6 +53,12 @@ impl<P> Due<P> {
         self.started.key.as_deref()
     }
 
+    /// Returns the trace of the call that has scheduled the timeout, as a `traceparent` of the W3C,
+    /// or `None` if the call was not traced, or the timeout was requeued.
+    pub fn traceparent(&self) -> Option<&str> {
+        self.started.traceparent.as_deref()
+    }
+
     /// Returns the number of the attempt, from 1. It grows with each start and is never used twice
     /// for the same id, so it serves as a fencing token.
     pub fn attempt(&self) -> u32 {

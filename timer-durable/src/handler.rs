@@ -23,11 +23,16 @@ pub(crate) fn blocking<P: Payload, D: Into<Done>>(
     Arc::new(move |started, bytes, format, report| {
         let Some(report) = report.start() else { return };
         started.record_start();
-        let result = read(bytes, format).and_then(|payload| {
-            let mark = started.handler_mark();
-            call(|| mark.during(|| function(&Due { payload, started }))).and_then(|result| result)
+        let span = started.span();
+        let result = span.during(|| {
+            read(bytes, format).and_then(|payload| {
+                let mark = started.handler_mark();
+                call(|| mark.during(|| function(&Due { payload, started }))).and_then(|result| result)
+            })
         });
-        report.end(AttemptResult::of(result));
+        let result = AttemptResult::of(result);
+        span.end(result.failure());
+        report.end(result);
     })
 }
 
@@ -41,9 +46,11 @@ where
     Arc::new(move |started, bytes, format, report| {
         let Some(report) = report.start() else { return };
         started.record_start();
+        let span = started.span();
         let (mark, progress) = (started.handler_mark(), started.progress().clone());
-        let future =
-            read(bytes, format).and_then(|payload| call(|| mark.during(|| function(Due { payload, started }))));
+        let future = span.during(|| {
+            read(bytes, format).and_then(|payload| call(|| mark.during(|| function(Due { payload, started }))))
+        });
         match future {
             // If the future panics, the runtime drops the report, which counts as a failed attempt.
             Ok(future) => spawn(Box::pin(async move {
@@ -55,14 +62,20 @@ where
                         if progress.poll_cut_off(context.waker()) {
                             return Poll::Ready(None);
                         }
-                        mark.during(|| future.as_mut().poll(context)).map(Some)
+                        span.during(|| mark.during(|| future.as_mut().poll(context))).map(Some)
                     };
                     poll_fn(poll).await
                 };
                 // The keeper ignores the report of an attempt that it has cut off.
-                report.end(result.map_or_else(|| AttemptResult::NotStarted, AttemptResult::of));
+                let result = result.map_or_else(|| AttemptResult::NotStarted, AttemptResult::of);
+                span.end(result.failure());
+                report.end(result);
             })),
-            Err(failure) => report.end(AttemptResult::Failed(failure)),
+            Err(failure) => {
+                let result = AttemptResult::Failed(failure);
+                span.end(result.failure());
+                report.end(result);
+            }
         }
     })
 }

@@ -44,6 +44,7 @@
 //! | `sqlx-0-8`, `sea-orm-1` | the same for sqlx 0.8 and sea-orm 1.1 |
 //! | `serde` | `Json`, a payload of any type that serde knows, and serde for ids, rows and figures |
 //! | `uuid` | `TimeoutId` to and from `uuid::Uuid` |
+//! | `opentelemetry` | spans of calls and attempts, over restarts and between machines, see [traces](book::traces) |
 //! | `conformance` | the checks in `conformance` for stores of your own |
 //!
 //! No feature is on by default, so a program names its store.
@@ -94,6 +95,11 @@ mod timer;
 mod timer_async;
 mod topic;
 mod topic_stats;
+#[cfg(feature = "opentelemetry")]
+mod traces;
+#[cfg(not(feature = "opentelemetry"))]
+#[path = "no_traces.rs"]
+mod traces;
 pub mod transaction;
 mod user_transaction;
 mod virtual_clock;

@@ -8,6 +8,7 @@ use crate::store::{Filter, PendingRow};
 use crate::timeout_builder::TimeoutBuilder;
 use crate::timer::{DurableTimer, by_key};
 use crate::topic::Topic;
+use crate::traces;
 use crate::transaction::Target;
 use std::collections::HashSet;
 use std::future::Future;
@@ -221,7 +222,7 @@ impl CancelCounts {
 
 /// Returns the timeouts of a call if it is within its limits.
 fn check<'t>(timeouts: impl IntoIterator<Item = TimeoutBuilder<'t>>) -> Result<Vec<NewTimeout>, Error> {
-    let many = timeouts.into_iter().map(TimeoutBuilder::into_timeout).collect::<Result<Vec<_>, _>>()?;
+    let mut many = timeouts.into_iter().map(TimeoutBuilder::into_timeout).collect::<Result<Vec<_>, _>>()?;
     if !(1..=MAX_TIMEOUTS).contains(&many.len()) {
         return Err(Error::Setting { name: "timeouts", given: many.len().to_string(), allowed: "1 to 1000" });
     }
@@ -236,5 +237,8 @@ fn check<'t>(timeouts: impl IntoIterator<Item = TimeoutBuilder<'t>>) -> Result<V
         }
     }
     drop((keys, ids));
+    for new in many.iter_mut().filter(|new| new.traceparent.is_none()) {
+        new.traceparent = traces::created(&new.topic);
+    }
     Ok(many)
 }

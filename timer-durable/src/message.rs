@@ -6,7 +6,7 @@ use crate::done::Done;
 use crate::error::Error;
 use crate::new_timeout::NewTimeout;
 use crate::permits::CallPermit;
-use crate::retry::Retry;
+use crate::retry::{How, Retry};
 use crate::shutdown::DurableStopReport;
 use crate::store::{Store, StoreError};
 use crate::time::When;
@@ -114,6 +114,16 @@ pub(crate) enum AttemptResult {
 impl AttemptResult {
     pub(crate) fn of(result: Result<impl Into<Done>, Retry>) -> Self {
         result.map_or_else(Self::Failed, |done| Self::Done(done.into()))
+    }
+
+    /// Returns the reason if the attempt of a handler has failed. One that is postponed has not.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        match self {
+            Self::Failed(Retry { how: How::Later(_), .. }) => None,
+            Self::Failed(failure) => Some(&failure.reason),
+            Self::NotStarted => Some("the attempt was cut off"),
+            _ => None,
+        }
     }
 }
 

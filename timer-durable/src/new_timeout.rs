@@ -26,6 +26,7 @@ pub(crate) struct NewTimeout {
     pub(crate) payload: Vec<u8>,
     pub(crate) period: Option<Micros>,
     pub(crate) max_lateness: Option<Micros>,
+    pub(crate) traceparent: Option<String>,
 }
 
 impl NewTimeout {
@@ -43,6 +44,7 @@ impl NewTimeout {
             payload,
             period: None,
             max_lateness: None,
+            traceparent: None,
         }
     }
 }

@@ -26,6 +26,7 @@ pub struct Schedule {
     pub(crate) id: Option<TimeoutId>,
     pub(crate) period: Option<Micros>,
     pub(crate) max_lateness: Option<Micros>,
+    pub(crate) traceparent: Option<String>,
 }
 
 impl Schedule {
@@ -40,7 +41,15 @@ impl Schedule {
     }
 
     fn new(when: When) -> Self {
-        Self { when, key: None, if_pending: IfPending::Keep, id: None, period: None, max_lateness: None }
+        Self {
+            when,
+            key: None,
+            if_pending: IfPending::Keep,
+            id: None,
+            period: None,
+            max_lateness: None,
+            traceparent: None,
+        }
     }
 
     /// Sets the key. It is unique among the pending timeouts of the topic.
@@ -73,6 +82,13 @@ impl Schedule {
     /// is the limit of the [`Topic`](crate::Topic).
     pub fn max_lateness(mut self, limit: Duration) -> Self {
         self.max_lateness = Some(micros(limit));
+        self
+    }
+
+    /// Sets the trace of the call, as
+    /// [`TimeoutBuilder::traceparent`](crate::TimeoutBuilder::traceparent) does.
+    pub fn traceparent(mut self, traceparent: impl Into<String>) -> Self {
+        self.traceparent = Some(traceparent.into());
         self
     }
 }

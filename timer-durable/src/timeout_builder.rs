@@ -10,6 +10,7 @@ use crate::payload::{AsPayload, Payload};
 use crate::time::{When, micros};
 use crate::timer::DurableTimer;
 use crate::topic::Topic;
+use crate::traces::CallSpan;
 use crate::transaction::IfPending;
 use std::future::Future;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -265,6 +266,19 @@ impl TimeoutBuilder<'_> {
         self.set(Ok(limit), |timeout, limit| timeout.max_lateness = Some(micros(limit)))
     }
 
+    /// Sets the trace to which the call belongs, as a `traceparent` of the
+    /// [W3C](https://www.w3.org/TR/trace-context/#traceparent-header). It is kept with the timeout,
+    /// and [`Due::traceparent`](crate::Due::traceparent) returns it to the handler. At most 255
+    /// bytes are allowed. With the feature `opentelemetry`, each call has the trace of its own span
+    /// unless this sets another one.
+    ///
+    /// A call that moves a pending timeout leaves its trace alone, unless it gives it another
+    /// payload.
+    pub fn traceparent(self, traceparent: &str) -> Self {
+        let checked = check_name("traceparent", traceparent);
+        self.set(checked, |timeout, ()| timeout.traceparent = Some(traceparent.to_owned()))
+    }
+
     /// Schedules the timeout. It is on disk when this returns.
     ///
     /// # Errors
@@ -273,8 +287,11 @@ impl TimeoutBuilder<'_> {
     /// [`Error::IdTooOld`] if the id was made more than ten minutes ago and the store does not have
     /// it.
     pub fn schedule(self) -> Result<ScheduleAnswer, Error> {
-        let timeout = Box::new(self.timeout?);
-        self.timer.call(Request::Insert(timeout)).and_then(Answer::scheduled)
+        let mut timeout = Box::new(self.timeout?);
+        let span = CallSpan::start(&timeout.topic, &mut timeout.traceparent);
+        let answer = self.timer.call(Request::Insert(timeout)).and_then(Answer::scheduled);
+        span.end(answer.as_ref().map(|answer| answer.id()));
+        answer
     }
 
     /// The same as [`schedule`](Self::schedule), but does not block the thread.
@@ -283,7 +300,16 @@ impl TimeoutBuilder<'_> {
     ///
     /// As for [`schedule`](Self::schedule).
     pub fn schedule_async(self) -> impl Future<Output = Result<ScheduleAnswer, Error>> + Send + use<> {
-        let answer = self.timeout.map(|timeout| self.timer.call_async(Request::Insert(Box::new(timeout))));
-        async move { answer?.await.and_then(Answer::scheduled) }
+        let call = self.timeout.map(|timeout| {
+            let mut timeout = Box::new(timeout);
+            let span = CallSpan::start(&timeout.topic, &mut timeout.traceparent);
+            (self.timer.call_async(Request::Insert(timeout)), span)
+        });
+        async move {
+            let (answer, span) = call?;
+            let answer = answer.await.and_then(Answer::scheduled);
+            span.end(answer.as_ref().map(|answer| answer.id()));
+            answer
+        }
     }
 }

@@ -99,6 +99,9 @@ pub struct Insert {
     pub period: Option<Micros>,
     /// The lateness in microseconds at which the timeout expires if it has not begun.
     pub max_lateness: Option<Micros>,
+    /// The trace of the call, as a `traceparent` of the W3C. A later insert that gives the timeout
+    /// another payload gives it its trace, too.
+    pub traceparent: Option<String>,
 }
 
 impl Insert {
@@ -116,6 +119,7 @@ impl Insert {
             payload: Vec::new(),
             period: None,
             max_lateness: None,
+            traceparent: None,
         }
     }
 
@@ -346,6 +350,8 @@ pub struct Attempt {
     pub period: Option<Micros>,
     /// The limit of lateness.
     pub max_lateness: Option<Micros>,
+    /// The trace of the insert. A timeout that was requeued has none.
+    pub traceparent: Option<String>,
 }
 
 impl Attempt {
@@ -364,6 +370,7 @@ impl Attempt {
             payload: Vec::new(),
             period: None,
             max_lateness: None,
+            traceparent: None,
         }
     }
 

@@ -10,6 +10,7 @@ use crate::payload::{AsPayload, Payload};
 use crate::schedule::Schedule;
 use crate::timer::{DurableTimer, by_key};
 use crate::topic::Topic;
+use crate::traces;
 use crate::transaction::Operation;
 use crate::work::{Transaction, Work, WorkError};
 use std::future::Future;
@@ -69,14 +70,16 @@ impl Transaction<'_> {
     ) -> Result<ScheduleAnswer, Error> {
         check_name("topic", topic.name)?;
         schedule.key.as_deref().map_or(Ok(()), |key| check_name("key", key))?;
+        schedule.traceparent.as_deref().map_or(Ok(()), |trace| check_name("traceparent", trace))?;
         if schedule.period == Some(0) {
             return Err(Error::ZeroPeriod);
         }
         let payload = payload.encode_as()?;
         check_length("payload", payload.len(), MAX_PAYLOAD)?;
-        let Schedule { when, key, if_pending, id, period, max_lateness } = schedule;
+        let Schedule { when, key, if_pending, id, period, max_lateness, traceparent } = schedule;
+        let traceparent = traceparent.or_else(|| traces::created(topic.name));
         let new = NewTimeout::new(topic.name.into(), P::FORMAT, payload);
-        let new = NewTimeout { when, key, if_pending, id, period, max_lateness, ..new };
+        let new = NewTimeout { when, key, if_pending, id, period, max_lateness, traceparent, ..new };
         self.execute(Operation::Insert(insert(new, self.now, self.instance)))?.scheduled()
     }
 

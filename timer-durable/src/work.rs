@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::store::{Micros, StoreTransaction};
+use crate::traces::Current;
 use crate::transaction::{Operation, Outcome};
 use std::fmt;
 use std::sync::mpsc;
@@ -63,10 +64,10 @@ impl Work {
         work: impl FnOnce(&mut Transaction<'_>) -> Result<R, WorkError> + Send + 'static,
     ) -> (Self, WorkResult<R>) {
         let (sender, result) = mpsc::channel();
-        let work = Contained::new(work);
+        let (work, caller) = (Contained::new(work), Current::of_caller());
         let run = move |transaction: &mut Transaction<'_>| {
             let work = work.into_inner();
-            let result = panics::catch(|| work(transaction));
+            let result = panics::catch(|| caller.during(|| work(transaction)));
             let result = result.unwrap_or_else(|message| Err(format!("the work panicked: {message}").into()));
             let may_commit = result.is_ok();
             // The future of a caller may be gone.

@@ -17,6 +17,7 @@
 //! 14. [Handlers](handlers), their answers, time limits, and topics that delay no others
 //! 15. [The protocol](protocol), and the model that checks it
 //! 16. [Testing](testing) on virtual time
+//! 17. [Traces](traces) with OpenTelemetry
 
 #[doc = include_str!("promises.md")]
 pub mod promises {}
@@ -65,3 +66,6 @@ pub mod protocol {}
 
 #[doc = include_str!("testing.md")]
 pub mod testing {}
+
+#[doc = include_str!("traces.md")]
+pub mod traces {}

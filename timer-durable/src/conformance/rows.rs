@@ -18,6 +18,7 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
         ("a cancel and a reset address a timeout by id or key", targets),
         ("a dead letter can be listed, requeued and purged", dead_letters),
         ("payload, key and limits come back when a timeout begins", contents),
+        ("a timeout has the trace of the call that has given it its payload", traces),
         ("all operations of a batch are executed, in any order", batches),
         ("an empty batch is executed", empty_batches),
         ("many inserts are all executed or none", all_or_none),
@@ -263,6 +264,34 @@ fn contents<S: Store>(bench: &mut Bench<S>) {
     assert_eq!((attempt.due, attempt.attempt, attempt.forgiven), (due, 1, 0));
     assert_eq!((&*attempt.topic, attempt.key.as_deref(), attempt.format), ("topic", Some("key"), 7));
     assert_eq!((attempt.payload, attempt.period, attempt.max_lateness), (new.payload, Some(5), Some(6)));
+}
+
+fn traces<S: Store>(bench: &mut Bench<S>) {
+    let due = bench.past();
+    let traced = |trace: &str, insert| Insert { traceparent: Some(trace.to_owned()), ..insert };
+    let [plain, untraced] = [(); 2].map(|()| Insert::new(TimeoutId::new(), due, "topic"));
+    let plain = traced("plain", plain);
+    let [keyed, then] =
+        ["keyed", "then"].map(|key| traced(key, Insert { key: Some(key.to_owned()), ..keyed(due, IfPending::Keep) }));
+    bench.write(&[&plain, &untraced, &keyed].map(|insert| Operation::Insert(insert.clone())));
+    let again =
+        |if_pending, due, trace: &str| traced(trace, Insert { id: TimeoutId::new(), if_pending, due, ..keyed.clone() });
+    assert_eq!(bench.insert_as(again(IfPending::Earlier, due - 1, "earlier")), Outcome::Moved(keyed.id, due - 1));
+    let begun = [&plain, &untraced, &keyed].map(|insert| bench.attempt(insert.id).traceparent);
+    assert_eq!(begun, [Some("plain"), None, Some("keyed")].map(|trace| trace.map(str::to_owned)), "{}", bench.name);
+    assert!(bench.changes(Operation::Retry { id: keyed.id, attempt: 1, due, forgive: false }));
+    for if_pending in [IfPending::Update, IfPending::Debounce] {
+        let new = again(if_pending, due, &format!("{if_pending:?}"));
+        assert_eq!(bench.insert_as(new.clone()), Outcome::Moved(keyed.id, due), "{}", bench.name);
+        let begun = bench.attempt(keyed.id);
+        assert_eq!(begun.traceparent, new.traceparent, "{}", bench.name);
+        assert!(bench.changes(Operation::Retry { id: keyed.id, attempt: begun.attempt, due, forgive: false }));
+    }
+    assert!(bench.changes(Operation::Done { id: plain.id, attempt: 1, next: None, then: vec![then.clone()] }));
+    assert_eq!(bench.attempt(then.id).traceparent.as_deref(), Some("then"), "{}", bench.name);
+    assert!(bench.changes(Operation::Bury { id: then.id, attempt: 1, reason: String::new(), next: None }));
+    assert!(bench.changes(Operation::Requeue { id: then.id, due }));
+    assert_eq!(bench.attempt(then.id).traceparent, None, "{}", bench.name);
 }
 
 fn batches<S: Store>(bench: &mut Bench<S>) {

@@ -21,6 +21,7 @@ use crate::payload::{AsPayload, Payload, PayloadError};
 use crate::schedule::Schedule;
 use crate::time::{When, micros};
 use crate::topic::Topic;
+use crate::traces;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -165,11 +166,14 @@ impl<P> Topic<P> {
             When::In(delay) => ("timer.now() + $7", delay),
             When::At(at) => ("$7", at),
         };
+        let traceparent = schedule.traceparent.or_else(|| traces::created(self.name));
+        // A database that was not upgraded has a function without it.
+        let trace = if traceparent.is_some() { ", $10" } else { "" };
         let text = format!(
             "select answer || ' ' || timeout as answer
-             from timer.schedule_and_tell($1, $2, $3, $4, $5, $6::text::uuid, {due}, $8, $9)"
+             from timer.schedule_and_tell($1, $2, $3, $4, $5, $6::text::uuid, {due}, $8, $9{trace})"
         );
-        let values = vec![
+        let mut values = vec![
             Value::Text(Some(self.name.to_owned())),
             Value::Text(schedule.key),
             Value::Payload(payload.encode_as()),
@@ -180,6 +184,7 @@ impl<P> Topic<P> {
             Value::Number(schedule.period),
             Value::Number(schedule.max_lateness),
         ];
+        values.extend(traceparent.map(|trace| Value::Text(Some(trace))));
         tx.ask(Question::new(self.rules.schema, &text, values))
     }
 

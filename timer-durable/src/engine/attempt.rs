@@ -10,6 +10,7 @@ use crate::message::{Answer, AttemptEnd, AttemptResult, Message, Reply, Request}
 use crate::retry::Retry;
 use crate::store::Micros;
 use crate::topic::Rules;
+use crate::traces::AttemptSpan;
 use crate::work::Work;
 use crossbeam_channel::Sender;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub(crate) struct Started {
     pub(crate) id: TimeoutId,
     pub(crate) topic: String,
     pub(crate) key: Option<String>,
+    pub(crate) traceparent: Option<String>,
     pub(crate) attempt: u32,
     pub(crate) due: Micros,
     pub(crate) begun: Micros,
@@ -34,6 +36,12 @@ pub(crate) struct Started {
 impl Started {
     pub(crate) fn progress(&self) -> &Arc<Progress> {
         &self.keeper.progress
+    }
+
+    /// Starts the span of the handler.
+    pub(crate) fn span(&self) -> AttemptSpan {
+        let lag = self.begun.saturating_sub(self.due).max(0);
+        AttemptSpan::start(self.id, &self.topic, self.attempt, lag, self.traceparent.as_deref())
     }
 
     /// Returns a mark for the thread that runs the handler.

@@ -257,6 +257,7 @@ pub(crate) fn insert(new: NewTimeout, now: Micros, instance: u32) -> Insert {
         payload: new.payload,
         period: new.period,
         max_lateness: new.max_lateness,
+        traceparent: new.traceparent,
         ..Insert::new(id, cap.map_or(due, |cap| due.min(cap)), new.topic)
     }
 }

@@ -215,6 +215,7 @@ impl Inner {
             payload: row.insert.payload.clone(),
             period: row.insert.period,
             max_lateness: row.insert.max_lateness,
+            traceparent: row.insert.traceparent.clone(),
             ..Attempt::new(row.attempt, row.insert.due, &*row.insert.topic)
         }))
     }

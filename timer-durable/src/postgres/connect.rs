@@ -1,22 +1,18 @@
-//! Connecting to a server with its checks, and installing the schema.
+//! Connecting to a server with its checks.
 
-use super::connection::{Access, PostgresConnection, in_schema};
-use super::pooler;
+use super::connection::{Access, PostgresConnection};
 use super::query_error::QueryError;
+use super::{pooler, schema};
 use std::fmt;
 use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::Type;
 
 /// The version of the schema.
 const VERSION: i32 = 1;
 
 /// The oldest supported version of the server.
 const OLDEST_SERVER: i32 = 140_000;
-
-/// The schema, as a script for `psql`.
-pub(super) const SCHEMA: &str = include_str!("schema.sql");
 
 /// A server or a database that cannot be used as a store.
 #[derive(Debug)]
@@ -156,7 +152,7 @@ pub(super) fn connect(access: &Access, limit: Duration) -> Result<Connected, Con
     let mut connection =
         PostgresConnection::open(access, limit).map_err(|error| explain_connect(server.clone(), &error))?;
     check_server(&mut connection, &server)?;
-    if !prepare_schema(&mut connection).map_err(|error| explain(&server, &error))? {
+    if !schema::prepare(&mut connection).map_err(|error| explain(&server, &error))? {
         return Err(ConnectError::NotInstalled { server });
     }
     check_schema(&mut connection, &server)?;
@@ -171,106 +167,26 @@ pub(super) fn connect(access: &Access, limit: Duration) -> Result<Connected, Con
     Ok(Connected { connection, pooled })
 }
 
-/// Installs the schema if the database is empty. Returns `false` if the database has no schema.
-fn prepare_schema(connection: &mut PostgresConnection) -> Result<bool, QueryError> {
-    if is_installed(connection)? {
-        return Ok(true);
-    }
-    if is_empty(connection)? {
-        install(connection)?;
-        return Ok(true);
-    }
-    // Another node may have installed it between the two queries.
-    is_installed(connection)
-}
-
 /// Connects and installs the schema unless the database has it.
 pub(super) fn connect_and_install(access: &Access, limit: Duration) -> Result<(), ConnectError> {
     let server = describe(&access.config, &access.schema);
     let mut connection =
         PostgresConnection::open(access, limit).map_err(|error| explain_connect(server.clone(), &error))?;
     check_server(&mut connection, &server)?;
-    install(&mut connection).map_err(|error| explain(&server, &error))
+    schema::install(&mut connection).map_err(|error| explain(&server, &error))
 }
 
-/// Connects and replaces the functions by those of this program.
+/// Connects and gives the schema what it lacks.
 pub(super) fn connect_and_upgrade(access: &Access, limit: Duration) -> Result<(), ConnectError> {
     let server = describe(&access.config, &access.schema);
     let mut connection =
         PostgresConnection::open(access, limit).map_err(|error| explain_connect(server.clone(), &error))?;
     check_server(&mut connection, &server)?;
-    if !is_installed(&mut connection).map_err(|error| explain(&server, &error))? {
+    if !schema::is_installed(&mut connection).map_err(|error| explain(&server, &error))? {
         return Err(ConnectError::NotInstalled { server });
     }
     check_schema(&mut connection, &server)?;
-    let upgraded =
-        alone(
-            &mut connection,
-            |connection| {
-                if has_functions(connection)? { Ok(()) } else { connection.run_all(&functions()) }
-            },
-        );
-    upgraded.map_err(|error| explain(&server, &error))
-}
-
-/// Returns the part of the schema behind the tables, which replaces the functions.
-fn functions() -> String {
-    let from = SCHEMA.find("create function").unwrap_or(SCHEMA.len());
-    SCHEMA[from..].replace("create function", "create or replace function")
-}
-
-/// Returns `true` if the database has the functions of this program. A function may change without
-/// a new version of the schema. Equal functions are left alone, because a user who does not own
-/// them cannot replace them.
-fn has_functions(connection: &mut PostgresConnection) -> Result<bool, QueryError> {
-    let script = in_schema(SCHEMA, connection.schema());
-    let bodies: Vec<String> = script.split("$$").skip(1).step_by(2).map(str::to_owned).collect();
-    let missing = "select exists (
-        select from unnest($1) body
-        where not exists (select from pg_proc where pronamespace = 'timer'::regnamespace and prosrc = body)
-    )";
-    let rows = connection.run(missing, &[Type::TEXT_ARRAY], &[&bodies])?;
-    Ok(!rows.first().ok_or(QueryError::NoRow)?.get::<_, bool>(0))
-}
-
-/// Installs the schema unless the database has it.
-pub(super) fn install(connection: &mut PostgresConnection) -> Result<(), QueryError> {
-    alone(connection, |connection| {
-        // The setting at the head of the script is for `psql`.
-        let tables = &SCHEMA[SCHEMA.find("create schema").unwrap_or(0)..];
-        if is_installed(connection)? { Ok(()) } else { connection.run_all(tables) }
-    })
-}
-
-/// Changes the schema in a transaction. If several nodes start at once, one of them changes it and
-/// the others wait.
-fn alone(
-    connection: &mut PostgresConnection,
-    change: impl FnOnce(&mut PostgresConnection) -> Result<(), QueryError>,
-) -> Result<(), QueryError> {
-    connection.begin("select pg_advisory_xact_lock(6874019)")?;
-    let result = change(connection);
-    let end = if result.is_ok() { "commit" } else { "rollback" };
-    result.and(connection.end(end))
-}
-
-/// Returns `true` if the database has the schema. It reads the catalog, because `to_regclass` may
-/// answer from a cache of the session, which does not see what another node has just
-/// installed.
-fn is_installed(connection: &mut PostgresConnection) -> Result<bool, QueryError> {
-    let table = "select exists (
-        select from pg_class c join pg_namespace n on n.oid = c.relnamespace
-        where n.nspname = 'timer' and c.relname = 'meta'
-    )";
-    Ok(connection.ask(table)?.get(0))
-}
-
-fn is_empty(connection: &mut PostgresConnection) -> Result<bool, QueryError> {
-    let tables = "select not exists (
-        select from pg_class c join pg_namespace n on n.oid = c.relnamespace
-        where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname not like 'pg\\_%' and n.nspname <> 'information_schema'
-    )";
-    Ok(connection.ask(tables)?.get(0))
+    schema::upgrade(&mut connection).map_err(|error| explain(&server, &error))
 }
 
 fn check_server(connection: &mut PostgresConnection, server: &str) -> Result<(), ConnectError> {

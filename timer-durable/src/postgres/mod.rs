@@ -27,6 +27,7 @@ mod pooler;
 mod put;
 mod query_error;
 mod read;
+mod schema;
 mod statements;
 mod store;
 #[cfg(feature = "postgres-tls")]
@@ -207,11 +208,11 @@ impl PostgresStore {
         PostgresOptions::from_url(url)?.install()
     }
 
-    /// Replaces the functions of the schema by those of this program. Does nothing if they are
-    /// equal.
+    /// Adds what the schema of an earlier release lacks, the column of the traces of timeouts, and
+    /// replaces the functions by those of this program. Does nothing if there is nothing to change.
     ///
-    /// A function may be mended without a new version of the schema. Programs that run during the
-    /// upgrade go on. It changes no rows. See the chapter [upgrades](crate::book::upgrades).
+    /// Programs of the earlier release go on during the upgrade and after it. It changes no rows.
+    /// See the chapter [upgrades](crate::book::upgrades).
     ///
     /// # Errors
     ///
@@ -224,7 +225,7 @@ impl PostgresStore {
     /// Returns the schema as a script for `psql`.
     #[must_use]
     pub fn schema() -> &'static str {
-        connect::SCHEMA
+        schema::SCHEMA
     }
 
     /// Sets the lease, at least 500 ms. The default is 15 s. The timeouts of a process that dies

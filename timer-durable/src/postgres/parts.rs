@@ -20,7 +20,7 @@ const ELSEWHERE: i16 = 2;
 const POSTPONED: i16 = 3;
 
 /// The number of columns of new inserts behind their ids, which have no key.
-const NEW_COLUMNS: usize = 6;
+const NEW_COLUMNS: usize = 7;
 
 pub(super) fn uuid(id: TimeoutId) -> Uuid {
     Uuid::from_u128(id.as_u128())
@@ -209,7 +209,7 @@ impl<'a> Tables<'a> {
 /// Returns the columns of inserts behind their ids, in the order of [`INSERT_TYPES`].
 ///
 /// [`INSERT_TYPES`]: super::part::INSERT_TYPES
-pub(super) fn insert_columns<'a>(inserts: &[&'a Insert], instance: u32) -> [Parameter<'a>; 8] {
+pub(super) fn insert_columns<'a>(inserts: &[&'a Insert], instance: u32) -> [Parameter<'a>; 9] {
     [
         insert_column(inserts, |insert| insert.due),
         insert_column(inserts, |insert| &*insert.topic),
@@ -217,9 +217,16 @@ pub(super) fn insert_columns<'a>(inserts: &[&'a Insert], instance: u32) -> [Para
         insert_column(inserts, |insert| &*insert.payload),
         insert_column(inserts, |insert| insert.period),
         insert_column(inserts, |insert| insert.max_lateness),
+        traces(inserts),
         insert_column(inserts, |insert| insert.key.as_deref()),
         insert_column(inserts, |insert| insert.id.repeatable_until(instance)),
     ]
+}
+
+/// Returns the traces of inserts. Most batches have none, and `unnest` completes an empty array.
+fn traces<'a>(inserts: &[&'a Insert]) -> Parameter<'a> {
+    let traced = if inserts.iter().any(|insert| insert.traceparent.is_some()) { inserts } else { &[] };
+    insert_column(traced, |insert| insert.traceparent.as_deref())
 }
 
 fn insert_column<'a, V: ToSql + Sync + 'a>(inserts: &[&'a Insert], value: impl Fn(&'a Insert) -> V) -> Parameter<'a> {

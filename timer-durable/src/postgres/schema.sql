@@ -39,7 +39,8 @@ insert into timer.shard(shard) select generate_series(0, 63);
 -- A row that is `shelved` was due while its topic was blocked. Its owner looks for it by its topic.
 --
 -- `planned` is the time for which a run was planned that is repeated. Without it, the run is planned for
--- its due time. `started` is the time at which the last attempt began.
+-- its due time. `started` is the time at which the last attempt began. `traceparent` is the trace of the
+-- call that has scheduled the timeout.
 create table timer.timeout(
     id uuid primary key,
     due bigint not null,
@@ -58,7 +59,8 @@ create table timer.timeout(
     reason text,
     planned bigint,
     started bigint,
-    shelved boolean not null default false
+    shelved boolean not null default false,
+    traceparent text
 ) with (
     fillfactor = 45,
     autovacuum_vacuum_scale_factor = 0.02,
@@ -123,7 +125,7 @@ $$;
 create function timer.put(
     p_id uuid, p_due bigint, p_topic text, p_key text, p_if_pending text, p_format smallint, p_payload bytea,
     p_period bigint, p_max_lateness bigint, p_until bigint, p_shard smallint, p_is_foreign boolean,
-    p_instance bigint, p_cap bigint, out answer text, out other uuid, out due bigint
+    p_instance bigint, p_cap bigint, p_traceparent text default null, out answer text, out other uuid, out due bigint
 ) language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     v_holder record;
@@ -158,6 +160,7 @@ begin
             elsif p_if_pending in ('update', 'debounce') and v_holder.begun is null then
                 update timer.timeout t
                 set format = p_format, payload = p_payload, period = p_period, max_lateness = p_max_lateness,
+                    traceparent = p_traceparent,
                     planned = case
                         when p_if_pending = 'debounce' then coalesce(v_holder.cap, p_cap)
                         when put.due = t.due then t.planned
@@ -178,9 +181,10 @@ begin
             end if;
         end if;
         insert into timer.timeout(
-            id, due, topic, key, format, payload, period, max_lateness, shard, foreign_xid, planned
+            id, due, topic, key, format, payload, period, max_lateness, shard, foreign_xid, planned, traceparent
         ) values (
-            p_id, p_due, p_topic, p_key, p_format, p_payload, p_period, p_max_lateness, p_shard, v_xid, p_cap
+            p_id, p_due, p_topic, p_key, p_format, p_payload, p_period, p_max_lateness, p_shard, v_xid, p_cap,
+            p_traceparent
         ) on conflict do nothing;
         if found then
             answer := 'created';
@@ -318,7 +322,7 @@ $$;
 -- whose id the store has already answers created.
 create function timer.schedule_and_tell(
     p_topic text, p_key text, p_payload bytea, p_format bigint, p_if_pending text, p_id uuid, p_due bigint,
-    p_period bigint, p_max_lateness bigint, out answer text, out timeout uuid
+    p_period bigint, p_max_lateness bigint, p_traceparent text default null, out answer text, out timeout uuid
 ) language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     v_id uuid := coalesce(p_id, (lpad(to_hex(timer.now() / 1000), 12, '0') || 'ffffffff'
@@ -329,8 +333,9 @@ begin
         raise exception 'if_pending: % was given; allowed is keep, replace, earlier, later, update, debounce, refuse', p_if_pending
             using errcode = 'invalid_parameter_value';
     end if;
-    if octet_length(p_topic) > 255 or octet_length(p_key) > 255 then
-        raise exception 'topic and key: at most 255 bytes are allowed' using errcode = 'invalid_parameter_value';
+    if octet_length(p_topic) > 255 or octet_length(p_key) > 255 or octet_length(p_traceparent) > 255 then
+        raise exception 'topic, key and traceparent: at most 255 bytes are allowed'
+            using errcode = 'invalid_parameter_value';
     end if;
     if octet_length(p_payload) > 1048576 then
         raise exception 'payload: % bytes were given; at most 1048576 are allowed', octet_length(p_payload)
@@ -342,7 +347,7 @@ begin
     end if;
     select * into v_put from timer.put(
         v_id, p_due, p_topic, p_key, p_if_pending, p_format::smallint, p_payload, p_period, p_max_lateness,
-        timer.repeatable_until(v_id, -1), floor(random() * 64)::smallint, true, -1, null
+        timer.repeatable_until(v_id, -1), floor(random() * 64)::smallint, true, -1, null, p_traceparent
     );
     if p_if_pending = 'refuse' and v_put.answer = 'kept' then
         raise exception 'the key has a pending timeout, %', v_put.other using errcode = 'unique_violation';
@@ -358,36 +363,42 @@ $$;
 
 -- Schedules a timeout in the caller's transaction, and returns the id of the timeout that is pending
 -- then. `if_pending` is keep, replace, earlier, later, update, debounce or refuse. `format` tells the handler how to read
--- the payload: 1 is bytes, 2 is text, 3 is JSON. It is due after `delay` or at the time `at`.
+-- the payload: 1 is bytes, 2 is text, 3 is JSON. It is due after `delay` or at the time `at`. `traceparent`
+-- is the trace to which the call belongs, in the format of the W3C.
 create function timer.schedule(
     topic text, payload bytea, delay interval default null, key text default null, if_pending text default 'keep',
     id uuid default null, format smallint default 1, at timestamptz default null, period interval default null,
-    max_lateness interval default null
+    max_lateness interval default null, traceparent text default null
 ) returns uuid language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     return timeout from timer.schedule_and_tell(
         topic, key, payload, format, if_pending, id, timer.due(delay, at),
-        (extract(epoch from period) * 1000000)::bigint, (extract(epoch from max_lateness) * 1000000)::bigint);
+        (extract(epoch from period) * 1000000)::bigint, (extract(epoch from max_lateness) * 1000000)::bigint,
+        traceparent);
 end
 $$;
 
 create function timer.schedule(
     topic text, payload text, delay interval default null, key text default null, if_pending text default 'keep',
-    id uuid default null, at timestamptz default null, period interval default null, max_lateness interval default null
+    id uuid default null, at timestamptz default null, period interval default null, max_lateness interval default null,
+    traceparent text default null
 ) returns uuid language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     return timer.schedule(
-        topic, convert_to(payload, 'UTF8'), delay, key, if_pending, id, 2::smallint, at, period, max_lateness);
+        topic, convert_to(payload, 'UTF8'), delay, key, if_pending, id, 2::smallint, at, period, max_lateness,
+        traceparent);
 end
 $$;
 
 create function timer.schedule(
     topic text, payload jsonb, delay interval default null, key text default null, if_pending text default 'keep',
-    id uuid default null, at timestamptz default null, period interval default null, max_lateness interval default null
+    id uuid default null, at timestamptz default null, period interval default null, max_lateness interval default null,
+    traceparent text default null
 ) returns uuid language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     return timer.schedule(
-        topic, convert_to(payload::text, 'UTF8'), delay, key, if_pending, id, 3::smallint, at, period, max_lateness);
+        topic, convert_to(payload::text, 'UTF8'), delay, key, if_pending, id, 3::smallint, at, period, max_lateness,
+        traceparent);
 end
 $$;
 

@@ -310,6 +310,7 @@ fn begun(row: &Row) -> Outcome {
         period: row.get(10),
         max_lateness: row.get(11),
         planned: row.get(12),
+        traceparent: row.get(13),
         ..Attempt::new(attempt.unsigned_abs(), row.get(1), topic)
     }))
 }

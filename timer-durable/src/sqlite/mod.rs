@@ -118,8 +118,9 @@ impl SqliteStore {
         })
     }
 
-    /// Gives a file of an earlier version the schema of this version. Does nothing if the file has
-    /// it. Version 1 is the only one so far.
+    /// Adds what a file of an earlier release lacks: the column of the traces of timeouts. Does
+    /// nothing if the file has it. Earlier programs can still open the file. See the chapter
+    /// [upgrades](crate::book::upgrades).
     ///
     /// # Errors
     ///

@@ -11,14 +11,14 @@ use std::time::Duration;
 /// The application id of a file of timeouts, "tmrd".
 const APPLICATION: i64 = 0x746d_7264;
 
-/// The scripts that upgrade a file, from version 1 to 2 and so on. A change of the schema adds one.
-const UPGRADES: [&str; 0] = [];
-
 /// The version of the schema.
-const VERSION: i64 = 1 + UPGRADES.len() as i64;
+const VERSION: i64 = 1;
 
-/// The tables. A payload is the last column of its row, so statements about other columns and other
-/// rows do not read it.
+/// Adds what the first files of this version lack. Programs that do not know it go on.
+const ADDITIONS: &str = "alter table timeout add column traceparent text;";
+
+/// The tables. A payload is behind all columns but one that is read together with it, so other
+/// statements do not read it.
 const SCHEMA: &str = "
     create table meta(epoch integer not null, floor integer not null);
     insert into meta values (0, 0);
@@ -36,7 +36,8 @@ const SCHEMA: &str = "
         format integer not null,
         topic text not null,
         key text,
-        payload blob not null
+        payload blob not null,
+        traceparent text
     );
     create unique index timeout_by_id on timeout(id);
     create index timeout_by_due on timeout(due, id) where slot is null;
@@ -315,16 +316,23 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(&create)
 }
 
-/// Upgrades a file, step by step.
+/// Gives a file what it lacks.
 pub(super) fn upgrade(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let error = |error: rusqlite::Error| explain(path, &error);
-    for (version, script) in (1..).zip(UPGRADES) {
-        if number::<i64>(connection, "pragma user_version").map_err(error)? == version {
-            let step = format!("begin exclusive; {script}; pragma user_version = {}; commit;", version + 1);
-            connection.execute_batch(&step).map_err(error)?;
-        }
+    if has_traces(connection) {
+        return Ok(());
     }
-    Ok(())
+    let upgraded = connection.execute_batch(&format!("begin exclusive; {ADDITIONS} commit;"));
+    upgraded.map_err(|error| {
+        if !connection.is_autocommit() {
+            _ = connection.execute_batch("rollback");
+        }
+        explain(path, &error)
+    })
+}
+
+/// Returns `true` if the file keeps the traces of timeouts.
+pub(super) fn has_traces(connection: &Connection) -> bool {
+    connection.prepare_cached("select traceparent from timeout").is_ok()
 }
 
 /// Checks that the settings that make a commit durable have taken effect.

@@ -1,5 +1,6 @@
 //! Inserts, and their effect on the timeout that has their key.
 
+use super::open::has_traces;
 use super::rows::{blob, change_due, id};
 use super::slots;
 use super::tombstones::Tombstones;
@@ -67,7 +68,12 @@ pub(super) fn insert(tombstones: Tombstones<'_>, create: &mut Create<'_>, new: &
 fn update(db: &Connection, id: TimeoutId, new: &Insert) -> Result<()> {
     let mut update = db
         .prepare_cached("update timeout set format = ?2, payload = ?3, period = ?4, max_lateness = ?5 where id = ?1")?;
-    update.execute(params![blob(id), new.format, new.payload, new.period, new.max_lateness]).map(drop)
+    update.execute(params![blob(id), new.format, new.payload, new.period, new.max_lateness])?;
+    if has_traces(db) {
+        let mut update = db.prepare_cached("update timeout set traceparent = ?2 where id = ?1")?;
+        update.execute(params![blob(id), new.traceparent])?;
+    }
+    Ok(())
 }
 
 /// Inserts the timeout that follows an attempt, unless its id was used before. The attempt may have
@@ -87,7 +93,12 @@ pub(super) fn is_taken(db: &Connection, id: TimeoutId) -> Result<bool> {
     taken.query_row([blob(id)], |row| row.get(0))
 }
 
-const CREATE: &str = "insert into timeout(id, due, topic, key, format, payload, period, max_lateness, slot, planned)
+const CREATE: &str =
+    "insert into timeout(id, due, topic, key, format, payload, period, max_lateness, slot, planned, traceparent)
+     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) on conflict do nothing";
+/// In a file that keeps no traces.
+const CREATE_UNTRACED: &str =
+    "insert into timeout(id, due, topic, key, format, payload, period, max_lateness, slot, planned)
      values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) on conflict do nothing";
 
 /// The statement that creates a row.
@@ -100,7 +111,8 @@ pub(super) struct Create<'c> {
 
 impl<'c> Create<'c> {
     pub(super) fn new(db: &'c Connection, far: Micros) -> Result<Self> {
-        Ok(Self { insert: db.prepare_cached(CREATE)?, has_dead: OnceCell::new(), far })
+        let create = if has_traces(db) { CREATE } else { CREATE_UNTRACED };
+        Ok(Self { insert: db.prepare_cached(create)?, has_dead: OnceCell::new(), far })
     }
 
     /// Inserts a row. Returns `false` if the id or the key is taken.
@@ -116,7 +128,7 @@ impl<'c> Create<'c> {
         if has_dead && db.prepare_cached("select 1 from dead where id = ?1")?.exists([blob(new.id)])? {
             return Ok(false);
         }
-        let created = self.insert.execute(params![
+        let values = params![
             blob(new.id),
             new.due,
             new.topic,
@@ -126,8 +138,10 @@ impl<'c> Create<'c> {
             new.period,
             new.max_lateness,
             slots::slot(new.due, self.far),
-            new.cap
-        ])?;
-        Ok(created == 1)
+            new.cap,
+            new.traceparent
+        ];
+        let columns = self.insert.parameter_count();
+        Ok(self.insert.execute(&values[..columns])? == 1)
     }
 }

@@ -1,5 +1,6 @@
 //! The statements of a batch.
 
+use super::open::has_traces;
 use super::put::{Create, follow, insert};
 use super::shelf;
 use super::slots::{self, SHELF};
@@ -39,7 +40,11 @@ pub(super) fn execute(db: &Connection, batch: &[Operation], instance: Instance<'
     let tombstones = Tombstones { db, instance: epoch as u32, now };
     let mut create = Create::new(db, far)?;
     let mut end = db.prepare_cached("delete from timeout where id = ?1 and attempt = ?2 and begun is not null")?;
-    let mut begin = Begin { find: db.prepare_cached(FIND)?, update: db.prepare_cached(BEGIN)?, instance };
+    let mut begin = Begin {
+        find: db.prepare_cached(FIND[usize::from(has_traces(db))])?,
+        update: db.prepare_cached(BEGIN)?,
+        instance,
+    };
     let execute = |operation: &Operation| match operation {
         Operation::Insert(new) => insert(tombstones, &mut create, new),
         Operation::Reset { target, due } => reset(db, target, *due, far),
@@ -237,9 +242,19 @@ fn delete_dead(db: &Connection, id: TimeoutId) -> Result<usize> {
     db.prepare_cached("delete from dead where id = ?1")?.execute([blob(id)])
 }
 
-const FIND: &str = "select attempt + 1, due, topic, forgiven, key, format, payload, period, max_lateness,
-        coalesce(planned, due), slot from timeout
-     where id = ?1 and (begun is null or begun < ?2)";
+/// Looks for the timeout of an attempt. `$traceparent` is its trace.
+macro_rules! find {
+    ($traceparent:literal) => {
+        concat!(
+            "select attempt + 1, due, topic, forgiven, key, format, payload, period, max_lateness,
+                coalesce(planned, due), slot, ",
+            $traceparent,
+            " from timeout where id = ?1 and (begun is null or begun < ?2)"
+        )
+    };
+}
+/// In a file that keeps no traces, and in one that does.
+const FIND: [&str; 2] = [find!("null"), find!("traceparent")];
 const BEGIN: &str = "update timeout set attempt = ?2, begun = ?3, started = ?4 where id = ?1";
 
 /// The statements that begin an attempt.
@@ -273,6 +288,8 @@ impl Begin<'_> {
                 period: row.get(7)?,
                 max_lateness: row.get(8)?,
                 planned: row.get(9)?,
+                // A timeout is worth more than its trace.
+                traceparent: row.get(11).unwrap_or_default(),
                 ..Attempt::new(row.get(0)?, due, row.get::<_, String>(2)?)
             })))
         });

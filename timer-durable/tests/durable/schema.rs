@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use timer_durable::{Due, DurableTimer, Retry, SqliteStore};
+use timer_durable::{Due, DurableTimer, IfPending, Retry, SqliteStore};
 
 use crate::folder::Folder;
 use crate::t;
@@ -21,13 +21,39 @@ fn schema(folder: &Folder) -> (i64, Vec<String>) {
     (connection.query_row("pragma user_version", [], |row| row.get(0)).unwrap(), tables)
 }
 
-/// A change of the schema needs a new version, a fixture of it, and an upgrade to it.
+/// Schedules a timeout twice. Returns the trace that its handler sees.
+fn trace_of(folder: &Folder) -> Option<String> {
+    let (sender, ran) = mpsc::channel();
+    let record = move |due: &Due<String>| {
+        if due.payload() == "old" {
+            return Ok(());
+        }
+        sender.send(due.traceparent().map(str::to_owned)).map_err(Retry::new)
+    };
+    let store = SqliteStore::open(folder.file()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), record).open(store).unwrap();
+    for (delay, trace) in [(3600, "first"), (0, "second")] {
+        let call = timer.timeout_builder(t(), trace).key("traced").if_pending(IfPending::Update);
+        call.after(Duration::from_secs(delay)).traceparent(trace).schedule().unwrap();
+    }
+    let trace = ran.recv_timeout(Duration::from_secs(60)).unwrap();
+    timer.stop(Duration::from_secs(60)).unwrap();
+    trace
+}
+
+/// A file keeps its tables until an upgrade, which adds a column. Another change of the tables
+/// needs a new version with a fixture.
 #[test]
 fn a_file_of_version_1_goes_on() {
     let (new, folder) = (Folder::new(), Folder::new());
     drop(SqliteStore::open(new.file()).unwrap());
     Connection::open(folder.file()).unwrap().execute_batch(FILE_1).unwrap();
-    assert_eq!(schema(&folder), schema(&new));
+    let tables = schema(&folder);
+    assert_ne!(tables, schema(&new));
+    let copy = Folder::new();
+    std::fs::copy(folder.file(), copy.file()).unwrap();
+    assert_eq!((trace_of(&copy), trace_of(&new).as_deref()), (None, Some("second")));
+    assert_eq!(schema(&copy), tables, "a program changes no tables unless it is told to");
     let (sender, ran) = mpsc::channel();
     let record = move |due: &Due<String>| {
         let seen = (due.payload().clone(), due.key().map(str::to_owned), due.attempt());

@@ -41,10 +41,11 @@ fn a_foreign_timeout_is_found_by_its_notification() {
     let mut node = database.join_with(|store| store.lease(LEASE * 3600));
     node.listen();
     let before = node.0.membership().unwrap().foreign;
-    database.sql("select timer.schedule('topic', 'payload'::text, '0', 'key')");
+    database.sql("select timer.schedule('topic', 'payload'::text, '0', 'key', traceparent => 'trace')");
     node.keep_up_until(|node| node.0.membership().unwrap().foreign > before);
     let id = node.pending()[0];
     let attempt = node.attempt(id);
+    assert_eq!(attempt.traceparent.as_deref(), Some("trace"));
     assert_eq!((attempt.key.as_deref(), attempt.format, &*attempt.payload), (Some("key"), 2, &b"payload"[..]));
     assert_eq!(database.sql("select timer.cancel('topic', 'key')"), "running");
     let complete = format!("select timer.complete('{id}', {})", attempt.attempt);

@@ -1,9 +1,10 @@
 //! The version of the schema, and upgrades.
 
-use timer_durable::transaction::{Operation, Outcome};
-use timer_durable::{ConnectError, PostgresStore};
+use timer_durable::store::Store;
+use timer_durable::transaction::{IfPending, Insert, Operation, Outcome};
+use timer_durable::{ConnectError, PostgresStore, TimeoutId};
 
-use super::Database;
+use super::{Database, Node};
 
 /// The schema of the first release.
 const VERSION_1: &str = include_str!("../fixtures/postgres_1.sql");
@@ -24,8 +25,26 @@ const FACTS: &str = "
         where pronamespace = 'timer'::regnamespace
     ) from timer.meta";
 
-/// A change of the tables needs a new version, a fixture of it, and an upgrade to it. A change of a
-/// function needs neither.
+/// Returns the trace of a timeout with a key that a node begins, after an insert and an update.
+fn trace_of(node: &mut Node) -> Option<String> {
+    let due = node.0.now() - 1_000_000;
+    let traced = |trace: &str| {
+        let mut insert = Insert::new(TimeoutId::new(), due, "topic");
+        (insert.key, insert.traceparent) = (Some("traced".to_owned()), Some(trace.to_owned()));
+        insert
+    };
+    let [first, mut other, mut second] = ["first", "other", "second"].map(traced);
+    (other.key, second.if_pending) = (None, IfPending::Update);
+    let batch = [first.clone(), other].map(Operation::Insert);
+    assert_eq!(node.write(batch).unwrap(), [const { Outcome::Created { replaced: None } }; 2]);
+    assert_eq!(node.write([Operation::Insert(second)]).unwrap(), [Outcome::Moved(first.id, due)]);
+    let attempt = node.attempt(first.id);
+    node.write([Operation::Done { id: first.id, attempt: 1, next: None, then: Vec::new() }]).unwrap();
+    attempt.traceparent
+}
+
+/// A database keeps its tables until an upgrade, which adds a column. Another change of the tables
+/// needs a new version with a fixture.
 #[test]
 fn a_database_of_version_1_is_used_and_upgraded() {
     let (Some(old), Some(new)) = (Database::create(), Database::create()) else { return };
@@ -37,6 +56,9 @@ fn a_database_of_version_1_is_used_and_upgraded() {
     let mut node = old.join();
     let id = node.insert();
     node.attempt(id);
+    assert_eq!(trace_of(&mut node), None, "it has no column for traces");
+    let schedule = "select * from timer.schedule_and_tell('t', 'k', '', 1, 'replace', null, 0, null, null)";
+    old.sql(schedule);
     // A function of an earlier program, which a role that does not own it cannot replace.
     let clerk = format!("upgrade_{}", old.name);
     old.sql(&format!(
@@ -57,6 +79,10 @@ fn a_database_of_version_1_is_used_and_upgraded() {
     assert_eq!(old.sql(FACTS), new.sql(FACTS));
     let done = node.write([Operation::Done { id, attempt: 1, next: None, then: Vec::new() }]).unwrap();
     assert_eq!(done, [Outcome::Changed(id)], "a node that was connected before goes on");
+    assert_eq!(trace_of(&mut node), None);
+    old.sql(schedule);
+    node.0.leave().unwrap();
+    assert_eq!(trace_of(&mut old.join()).as_deref(), Some("second"), "a node that connects afterwards");
 }
 
 #[test]

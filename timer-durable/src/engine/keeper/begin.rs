@@ -112,7 +112,7 @@ impl<S: Store> Keeper<S> {
             () => Source::Current,
         };
         let (lateness, tries) = (self.split_lateness(id, &attempt, source, now), attempt.tries());
-        let Attempt { attempt, forgiven, due, planned, topic, key, format, payload, period, max_lateness, .. } =
+        let Attempt { attempt, forgiven, due, planned, topic, key, format, payload, period, max_lateness, traceparent } =
             attempt;
         let lag = Duration::from_micros(u64::try_from(now.saturating_sub(due)).unwrap_or(0));
         self.figures.begin(&topic, lag);
@@ -167,6 +167,7 @@ impl<S: Store> Keeper<S> {
             id,
             topic,
             key,
+            traceparent,
             attempt,
             due,
             begun: now,

@@ -1,0 +1,148 @@
+//! Spans of OpenTelemetry for calls and attempts.
+//!
+//! They follow the [conventions for messaging][conventions]. A call has the span `schedule TOPIC`,
+//! whose context is kept with the timeout as its `traceparent`. The first attempt has the span
+//! `process TOPIC` in the same trace. Each later attempt has a trace of its own with a link to the
+//! call, so that neither retries over days nor a periodic timeout make one trace that never ends.
+//!
+//! The tracer is the global one of the crate `opentelemetry`, and so is the context of a call.
+//!
+//! [conventions]: https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/
+
+use crate::TimeoutId;
+use crate::time::Micros;
+use opentelemetry::global::{self, BoxedSpan};
+use opentelemetry::trace::{
+    Link, Span, SpanBuilder, SpanContext, SpanKind, Status, TraceContextExt, TraceFlags, TraceState,
+};
+use opentelemetry::{Context, InstrumentationScope, KeyValue};
+use std::fmt::Display;
+use std::sync::LazyLock;
+
+/// The span of a call that schedules a timeout.
+pub(crate) struct CallSpan(Option<BoxedSpan>);
+
+impl CallSpan {
+    /// Starts a span, and notes its context. A call that names another trace has no span.
+    pub(crate) fn start(topic: &str, traceparent: &mut Option<String>) -> Self {
+        if traceparent.is_some() {
+            return Self(None);
+        }
+        let span = start(call(topic, "send"), &Context::current());
+        *traceparent = write(span.span_context());
+        Self(Some(span))
+    }
+
+    pub(crate) fn end(self, answer: Result<TimeoutId, &impl Display>) {
+        let Some(mut span) = self.0 else { return };
+        match answer {
+            Ok(timeout) => span.set_attribute(id(timeout)),
+            Err(error) => {
+                span.set_attribute(KeyValue::new("error.type", "_OTHER"));
+                span.set_status(Status::error(error.to_string()));
+            }
+        }
+    }
+}
+
+/// Returns the trace of a timeout that is made here and written later, by a transaction or the end
+/// of an attempt.
+pub(crate) fn created(topic: &str) -> Option<String> {
+    write(start(call(topic, "create"), &Context::current()).span_context())
+}
+
+/// The context of a caller whose function runs on another thread.
+pub(crate) struct Current(Context);
+
+impl Current {
+    pub(crate) fn of_caller() -> Self {
+        Self(Context::current())
+    }
+
+    /// Runs a function of the user, whose spans are children of the current one.
+    pub(crate) fn during<R>(&self, run: impl FnOnce() -> R) -> R {
+        let _guard = self.0.clone().attach();
+        run()
+    }
+}
+
+/// The span of an attempt.
+pub(crate) struct AttemptSpan(Current);
+
+impl AttemptSpan {
+    /// Starts the span of an attempt that has begun `lag` after its due time.
+    pub(crate) fn start(timeout: TimeoutId, topic: &str, attempt: u32, lag: Micros, traceparent: Option<&str>) -> Self {
+        let attributes = [
+            KeyValue::new("messaging.operation.name", "process"),
+            KeyValue::new("messaging.operation.type", "process"),
+            id(timeout),
+            KeyValue::new("timer_durable.attempt", i64::from(attempt)),
+            KeyValue::new("timer_durable.lag", lag as f64 / 1e6),
+        ];
+        let mut span = builder(format!("process {topic}"), SpanKind::Consumer, topic, attributes);
+        let mut parent = Context::new();
+        match traceparent.and_then(read) {
+            Some(call) if attempt == 1 => parent = parent.with_remote_span_context(call),
+            Some(call) => span = span.with_links(vec![Link::with_context(call)]),
+            None => {}
+        }
+        Self(Current(Context::new().with_span(start(span, &parent))))
+    }
+
+    /// Runs a part of the handler.
+    pub(crate) fn during<R>(&self, run: impl FnOnce() -> R) -> R {
+        self.0.during(run)
+    }
+
+    /// Ends the span, with the reason if the attempt has failed.
+    pub(crate) fn end(self, failure: Option<&str>) {
+        let span = self.0.0.span();
+        if let Some(failure) = failure {
+            span.set_attribute(KeyValue::new("error.type", "_OTHER"));
+            span.set_status(Status::error(failure.to_owned()));
+        }
+        span.end();
+    }
+}
+
+fn id(id: TimeoutId) -> KeyValue {
+    KeyValue::new("messaging.message.id", id.to_string())
+}
+
+fn call(topic: &str, kind: &'static str) -> SpanBuilder {
+    let attributes =
+        [KeyValue::new("messaging.operation.name", "schedule"), KeyValue::new("messaging.operation.type", kind)];
+    builder(format!("schedule {topic}"), SpanKind::Producer, topic, attributes)
+}
+
+fn builder(name: String, kind: SpanKind, topic: &str, attributes: impl IntoIterator<Item = KeyValue>) -> SpanBuilder {
+    let common = [
+        KeyValue::new("messaging.system", "timer_durable"),
+        KeyValue::new("messaging.destination.name", topic.to_owned()),
+    ];
+    SpanBuilder::from_name(name).with_kind(kind).with_attributes(common.into_iter().chain(attributes))
+}
+
+fn start(span: SpanBuilder, parent: &Context) -> BoxedSpan {
+    static SCOPE: LazyLock<InstrumentationScope> = LazyLock::new(|| {
+        InstrumentationScope::builder("timer-durable").with_version(env!("CARGO_PKG_VERSION")).build()
+    });
+    span.start_with_context(&global::tracer_with_scope(SCOPE.clone()), parent)
+}
+
+/// Returns a `traceparent`, or `None` if nothing is traced.
+fn write(context: &SpanContext) -> Option<String> {
+    let flags = context.trace_flags().to_u8();
+    context.is_valid().then(|| format!("00-{}-{}-{flags:02x}", context.trace_id(), context.span_id()))
+}
+
+/// Reads a `traceparent`. Another program may have written any text.
+fn read(traceparent: &str) -> Option<SpanContext> {
+    let mut parts = traceparent.split('-');
+    let mut part = |length| parts.next().filter(|part| part.len() == length);
+    let (version, trace, span, flags) = (part(2)?, part(32)?, part(16)?, part(2)?);
+    let (trace, span) = (u128::from_str_radix(trace, 16).ok()?, u64::from_str_radix(span, 16).ok()?);
+    let flags = TraceFlags::new(u8::from_str_radix(flags, 16).ok()?);
+    let context = SpanContext::new(trace.into(), span.into(), flags, true, TraceState::NONE);
+    (version != "ff" && context.is_valid()).then_some(context)
+}

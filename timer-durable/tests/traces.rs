@@ -1,0 +1,137 @@
+//! Traces from a call to its handler, with an exporter in memory, which all tests of this program
+//! share. A test looks for its own traces. The exporter blocks on a future when a span ends, so no
+//! span ends inside of `block_on`.
+#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
+
+#[path = "durable/folder.rs"]
+mod folder;
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use futures::FutureExt;
+use opentelemetry::global;
+use opentelemetry::trace::{Span as _, SpanContext, SpanKind, Status, TraceContextExt, TraceId, Tracer};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
+use timer_durable::{Done, Due, DurableTimer, DurableTimerBuilder, Later, MemoryStore, Retry, SqliteStore, Topic};
+
+use folder::Folder;
+
+const SECOND: Duration = Duration::from_secs(1);
+const CLOSE: Topic<String> = Topic::new("order.close");
+const ARCHIVE: Topic<String> = Topic::new("order.archive");
+
+/// Runs a request in a span of its own. Returns its context.
+fn request<R>(run: impl FnOnce() -> R) -> (SpanContext, R) {
+    let context = Context::new().with_span(global::tracer("test").start_with_context("request", &Context::new()));
+    let _guard = context.clone().attach();
+    let result = run();
+    (context.span().span_context().clone(), result)
+}
+
+fn exporter() -> &'static InMemorySpanExporter {
+    static EXPORTER: OnceLock<InMemorySpanExporter> = OnceLock::new();
+    EXPORTER.get_or_init(|| {
+        let exporter = InMemorySpanExporter::default();
+        global::set_tracer_provider(SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build());
+        exporter
+    })
+}
+
+/// Returns the finished spans of a trace, and of those that have a link to it, in their order.
+fn spans_of(trace: TraceId) -> Vec<SpanData> {
+    let is_of = |span: &SpanData| {
+        span.span_context.trace_id() == trace || span.links.iter().any(|link| link.span_context.trace_id() == trace)
+    };
+    let mut spans = exporter().get_finished_spans().unwrap();
+    spans.retain(is_of);
+    spans.sort_by_key(|span| span.start_time);
+    spans
+}
+
+fn names(spans: &[SpanData]) -> Vec<&str> {
+    spans.iter().map(|span| &*span.name).collect()
+}
+
+fn attribute(span: &SpanData, name: &str) -> Option<String> {
+    let found = span.attributes.iter().find(|attribute: &&KeyValue| attribute.key.as_str() == name)?;
+    Some(found.value.to_string())
+}
+
+/// The handler fails once, and schedules a follow-up from a span of its own when it succeeds.
+fn builder() -> DurableTimerBuilder {
+    let close = |due: &Due<String>| {
+        if due.attempt() == 1 {
+            return Err(Retry::new("the shop is closed"));
+        }
+        global::tracer("test").start("in the handler").end();
+        Ok(Done::then(ARCHIVE, SECOND, due.payload()))
+    };
+    DurableTimer::builder().topic(CLOSE, close).topic(ARCHIVE, |_: &Due<String>| Ok(()))
+}
+
+#[test]
+fn a_trace_leads_from_the_request_to_the_handler_over_a_restart() {
+    exporter();
+    let folder = Folder::new();
+    let (timer, driver) = builder().build_manual(SqliteStore::open(folder.file()).unwrap()).unwrap();
+    let (request, id) = request(|| timer.new_timeout(CLOSE, 60 * SECOND, "17").unwrap());
+    driver.crash();
+    drop(timer);
+    let (timer, mut driver) = builder().build_manual(SqliteStore::open(folder.file()).unwrap()).unwrap();
+    assert!(driver.advance(3600 * SECOND) >= 3);
+    drop(timer);
+
+    let spans = spans_of(request.trace_id());
+    assert_eq!(names(&spans), ["request", "schedule order.close", "process order.close", "process order.close"]);
+    let [_, schedule, first, second] = &spans[..] else { unreachable!() };
+    assert_eq!(schedule.parent_span_id, request.span_id());
+    assert_eq!((&schedule.span_kind, &first.span_kind), (&SpanKind::Producer, &SpanKind::Consumer));
+    for span in &spans[1..] {
+        assert_eq!(attribute(span, "messaging.message.id"), Some(id.to_string()), "{}", span.name);
+        assert_eq!(attribute(span, "messaging.destination.name").as_deref(), Some("order.close"), "{}", span.name);
+    }
+    let call = &schedule.span_context;
+    assert_eq!((first.span_context.trace_id(), first.parent_span_id), (call.trace_id(), call.span_id()));
+    assert_eq!(first.status, Status::error("the shop is closed"));
+    assert_ne!(second.span_context.trace_id(), call.trace_id(), "a retry has a trace of its own");
+    assert_eq!(second.links[0].span_context.span_id(), call.span_id());
+    assert_eq!((attribute(second, "timer_durable.attempt").as_deref(), &second.status), (Some("2"), &Status::Unset));
+
+    let spans = spans_of(second.span_context.trace_id());
+    let expected = ["process order.close", "in the handler", "schedule order.archive", "process order.archive"];
+    assert_eq!(names(&spans), expected, "what a handler does belongs to its attempt");
+    assert!(spans[1..3].iter().all(|span| span.parent_span_id == second.span_context.span_id()));
+    assert_eq!(spans[3].parent_span_id, spans[2].span_context.span_id());
+}
+
+#[test]
+fn each_kind_of_call_has_a_span() {
+    exporter();
+    let handler = |due: Due<String>| async move {
+        futures::future::ready(()).await;
+        global::tracer("test").start("in the future").end();
+        if due.payload() == "later" { Err(Later::after(SECOND)) } else { Ok(()) }
+    };
+    let builder = DurableTimer::builder().spawn(|future| future.now_or_never().unwrap()).topic_async(CLOSE, handler);
+    let (timer, mut driver) = builder.build_manual(MemoryStore::new()).unwrap();
+    let call = || timer.timeout_builder(CLOSE, "17").after(SECOND);
+    let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let (request, ()) = request(|| {
+        call().schedule_async().now_or_never().unwrap().unwrap();
+        timer.schedule_many([call(), call()]).unwrap();
+        timer.transaction(|tx| Ok(tx.new_timeout(CLOSE, SECOND, "later")?)).unwrap();
+        call().traceparent(given).schedule().unwrap();
+        call().traceparent("no trace at all").schedule().unwrap();
+        call().traceparent(&"7".repeat(256)).schedule().unwrap_err();
+    });
+    assert_eq!(driver.advance(SECOND), 6);
+    let spans = spans_of(request.trace_id());
+    let count = |name| names(&spans).into_iter().filter(|span| *span == name).count();
+    assert_eq!([count("schedule order.close"), count("process order.close"), count("in the future")], [4, 4, 4]);
+    assert!(spans.iter().all(|span| span.status == Status::Unset), "a postponed attempt has not failed");
+    let spans = spans_of(TraceId::from_hex("0af7651916cd43dd8448eb211c80319c").unwrap());
+    assert_eq!(names(&spans), ["process order.close", "in the future"]);
+    assert_eq!(spans[0].parent_span_id.to_string(), "b7ad6b7169203331");
+}
