@@ -187,6 +187,30 @@ fn a_refused_begin_of_a_paused_topic(capacity: usize) {
     timer.stop(PATIENCE).unwrap();
 }
 
+#[cfg(feature = "sqlite")]
+#[test]
+fn a_refused_begin_of_a_shelf_is_read_as_often_as_it_is_written() {
+    let folder = crate::folder::Folder::new();
+    let store = timer_durable::SqliteStore::open(folder.file()).unwrap();
+    let builder = DurableTimer::builder().capacity(4).topic(t(), |_: &Due<()>| Ok(()));
+    let (timer, mut driver) = builder.build_manual(store).unwrap();
+    let execute = |sql| timer.transaction(move |tx| Ok(tx.connection().execute_batch(sql)?)).unwrap();
+    timer.pause(t::<()>()).unwrap();
+    schedule(&timer, t(), 1, SECOND);
+    assert_eq!((driver.advance(SECOND), timer.stats().in_memory), (0, 0), "it is on the shelf");
+    execute("create trigger refuse before update of begun on timeout begin select json('{'); end");
+    timer.resume(t::<()>()).unwrap();
+    let before = timer.stats().turns;
+    assert_eq!(driver.advance(600 * SECOND), 0);
+    let turns = timer.stats().turns - before;
+    assert!(turns < 300, "{turns}");
+    // Another one on the shelf does not wait for it.
+    execute("drop trigger refuse");
+    schedule(&timer, t(), 1, SECOND);
+    assert_eq!(driver.advance(SECOND), 1);
+    assert_eq!(driver.advance(30 * SECOND), 1);
+}
+
 #[test]
 fn a_paused_topic_does_not_use_the_rate_of_overdue_timeouts() {
     let store = MemoryStore::new();

@@ -65,6 +65,11 @@ impl Gate {
         self.pauses.note(is_paused, now);
     }
 
+    /// Notes that the shelf may have other timeouts than at the last look.
+    pub(super) fn note_shelf(&mut self, now: Micros) {
+        (self.has_shelf, self.next_look) = (true, self.next_look.min(now));
+    }
+
     /// Returns the number of attempts that may begin now.
     pub(super) fn room(&self, now: Micros) -> usize {
         let places = if self.is_paused { 0 } else { self.max_running };
@@ -248,7 +253,7 @@ impl<S: Store> Keeper<S> {
         let resumed = self.gates.gates.iter_mut().filter(|(name, _)| !paused.iter().any(|topic| **topic == ***name));
         resumed.for_each(|(_, gate)| gate.set_paused(false, now));
         self.publish_pauses();
-        shelved.iter().for_each(|topic| self.gates.get(topic, now).has_shelf = true);
+        shelved.iter().for_each(|topic| self.gates.get(topic, now).note_shelf(now));
         self.renew_sections();
         Ok(())
     }

@@ -9,10 +9,11 @@ use super::gates::Gate;
 use super::places::Places;
 use crate::TimeoutId;
 use crate::store::{Micros, Position, Store, StoreError};
+use crate::time::micros;
 use crate::transaction::Operation;
 use std::sync::Arc;
 
-/// The pause before the next look at a shelf whose timeouts could not be added to a batch.
+/// The pause before the next look at a shelf whose timeouts run here or are in the batch already.
 const PAUSE: Micros = 10_000;
 
 /// The most timeouts that a batch moves to shelves, and the pause before the next such batch,
@@ -53,7 +54,7 @@ impl<S: Store> Keeper<S> {
     /// Notes that a timeout is on the shelf of its topic.
     pub(super) fn shelve(&mut self, id: TimeoutId, topic: &str, now: Micros) {
         self.remove(id);
-        self.gates.get(topic, now).has_shelf = true;
+        self.gates.get(topic, now).note_shelf(now);
     }
 
     /// Adds timeouts to the batch that it moves to shelves, because those of a blocked topic fill
@@ -91,6 +92,8 @@ impl<S: Store> Keeper<S> {
             return Ok(());
         }
         let mut free = places.for_overdue();
+        let present = self.present();
+        let next_aside = self.next_aside().map(|next| next.saturating_duration_since(present));
         let lanes = &self.lanes;
         let has_room = |(name, gate): &(&Arc<str>, &mut Gate)| {
             gate.has_shelf && gate.next_look <= now && gate.room(now) > 0 && !lanes.is_rejecting(name)
@@ -99,13 +102,13 @@ impl<S: Store> Keeper<S> {
         let mut ready: Vec<(&Arc<str>, &mut Gate)> = self.gates.gates.iter_mut().filter(has_room).collect();
         ready.sort_by_key(|(_, gate)| gate.next_look);
         let share = (free / ready.len().max(1)).max(1);
+        // Begins that wait aside are still on the shelf.
+        let aside = begins_in(&self.aside);
         for (topic, gate) in ready {
             let max = gate.room(now).min(share).min(free);
             if max == 0 {
                 break;
             }
-            // Begins that wait aside are still on the shelf.
-            let aside = begins_in(&self.aside);
             let mut page: Vec<Position> = Vec::new();
             self.store.load_shelf(topic, max.saturating_add(aside.len()), &mut page)?;
             gate.has_shelf = !page.is_empty();
@@ -114,7 +117,12 @@ impl<S: Store> Keeper<S> {
                 !self.running.contains_key(&id) && !aside.contains(&id) && !collection.has(id)
             };
             let ids: Vec<TimeoutId> = page.iter().filter(is_free).map(|position| position.id).take(max).collect();
-            gate.next_look = if ids.is_empty() { now.saturating_add(PAUSE) } else { now };
+            let waits_aside = page.iter().all(|position| aside.contains(&position.id));
+            gate.next_look = match next_aside.filter(|_| waits_aside) {
+                _ if !ids.is_empty() => now,
+                None => now.saturating_add(PAUSE),
+                Some(next) => now.saturating_add(micros(next)),
+            };
             free -= ids.len();
             for id in ids {
                 self.gates.from_shelf.insert(id, topic.clone());
