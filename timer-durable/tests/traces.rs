@@ -3,6 +3,7 @@
 //! span ends inside of `block_on`.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
+#[allow(dead_code, reason = "other tests use more of it")]
 #[path = "durable/folder.rs"]
 mod folder;
 
