@@ -136,3 +136,12 @@ fn each_kind_of_call_has_a_span() {
     assert_eq!(names(&spans), ["process order.close", "in the future"]);
     assert_eq!(spans[0].parent_span_id.to_string(), "b7ad6b7169203331");
 }
+
+#[test]
+fn work_on_the_thread_of_the_keeper_belongs_to_its_caller() {
+    exporter();
+    let timer = DurableTimer::builder().topic_elsewhere(CLOSE).open(MemoryStore::new()).unwrap();
+    let work = || timer.transaction(|tx| Ok(tx.new_timeout(CLOSE, SECOND, "17")?)).unwrap();
+    let (request, _) = request(work);
+    assert_eq!(names(&spans_of(request.trace_id())), ["request", "schedule order.close"]);
+}
