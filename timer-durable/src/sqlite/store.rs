@@ -116,7 +116,10 @@ impl Store for SqliteStore {
         self.check()?;
         loop {
             match shelf::load(&self.connection, topic, max, self.epoch).map_err(failed)? {
-                Ok(mut page) => return Ok(out.append(&mut page)),
+                Ok(page) => {
+                    out.extend(page);
+                    return Ok(());
+                }
                 Err(unreadable) => self.bury(unreadable)?,
             }
         }
