@@ -155,7 +155,8 @@ impl DurableTimerBuilder {
 
     /// Sets the largest number of calls that wait for the store, at least 1. The default is 16,384.
     /// Further calls wait until others are answered, and further futures are pending. A caller that
-    /// does not want to wait can drop its future.
+    /// does not want to wait can drop its future. Reads have a queue of their own with the same
+    /// bound.
     pub fn max_queued_calls(mut self, calls: usize) -> Self {
         self.max_queued_calls = calls;
         self
@@ -286,6 +287,7 @@ impl DurableTimerBuilder {
             // On virtual time the keeper reads, because the time would not wait for a thread.
             reader: ReaderThread::new(&self.name, store.connect_reader().filter(|_| manual.is_none())),
             permits: Arc::new(CallPermits::new(self.max_queued_calls)),
+            read_permits: Arc::new(CallPermits::new(self.max_queued_calls)),
             figures: figures.clone(),
             shutdown: shutdown.clone(),
             topics: self.topics.keys().chain(&self.elsewhere).cloned().collect(),

@@ -1,4 +1,5 @@
-//! The permits of calls, which bound the queue of the keeper.
+//! The permits of calls and of reads, which bound the queues of the keeper and of the thread that
+//! reads.
 //!
 //! A call takes a permit before it becomes a message, and gives it back when it is answered or
 //! dropped. If all permits are taken, calls wait in line.

@@ -10,11 +10,12 @@ use crate::engine::is_keeper;
 use crate::error::Error;
 use crate::message::{Message, Reply};
 use crate::payload::Payload;
+use crate::permits::CallPermit;
 use crate::reader_thread::Read;
 use crate::store::{
     Counts, DeadLetter, Filter, Pending, PendingRow, Reader, StoreError, StoredPending, TopicDue, micros,
 };
-use crate::timer::{DurableTimer, by_key};
+use crate::timer::{AnswerTo, DurableTimer, by_key};
 use crate::topic::Topic;
 use crate::transaction::Target;
 use std::future::Future;
@@ -242,7 +243,9 @@ impl DurableTimer {
         if is_keeper() {
             return Err(Error::OnKeeper);
         }
-        self.start_read(read)?.recv().unwrap_or(Err(Error::Stopped))
+        let permits = &self.inner.parts.read_permits;
+        let permit = permits.take().or_else(|permit| permit.recv()).map_err(|_| Error::Stopped)?;
+        self.start_read(read, permit)?.recv().unwrap_or(Err(Error::Stopped))
     }
 
     fn read_async<R, F>(&self, read: F) -> impl Future<Output = Result<R, Error>> + Send + use<R, F>
@@ -250,21 +253,39 @@ impl DurableTimer {
         R: Send + 'static,
         F: FnOnce(&mut dyn Reader) -> Result<R, StoreError> + Send + 'static,
     {
-        let answer = self.start_read(read);
-        async move { answer?.await.unwrap_or(Err(Error::Stopped)) }
+        let started = match self.inner.parts.read_permits.take() {
+            Ok(permit) => Ok(self.start_read(read, permit)),
+            Err(permit) => Err((permit, self.downgrade(), read)),
+        };
+        async move {
+            let answer = match started {
+                Ok(answer) => answer,
+                Err((permit, timer, read)) => {
+                    let permit = permit.await.map_err(|_| Error::Stopped)?;
+                    timer.upgrade().ok_or(Error::Stopped)?.start_read(read, permit)
+                }
+            };
+            answer?.await.unwrap_or(Err(Error::Stopped))
+        }
     }
 
-    /// Lets the thread for reads call a function, or the keeper if there is none.
+    /// Lets the thread for reads call a function, or the keeper if there is none. A function whose
+    /// answer nobody waits for is not called.
     fn start_read<R: Send + 'static>(
         &self,
         read: impl FnOnce(&mut dyn Reader) -> Result<R, StoreError> + Send + 'static,
-    ) -> Result<oneshot::Receiver<Result<R, Error>>, Error> {
+        permit: CallPermit,
+    ) -> Result<AnswerTo<R>, Error> {
         let parts = &self.inner.parts;
         if parts.shutdown.is_requested() {
             return Err(Error::Stopped);
         }
         let (reply, answer) = Reply::new();
+        let reply = reply.holding(permit);
         let read: Read = Box::new(move |reader| {
+            if reply.is_abandoned() {
+                return reader.is_ok();
+            }
             let result = reader.and_then(read);
             let is_usable = result.is_ok();
             reply.send(result.map_err(Error::from));

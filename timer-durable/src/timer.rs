@@ -81,6 +81,7 @@ pub(crate) struct Parts {
     pub(crate) keeper: Sender<Message>,
     pub(crate) reader: ReaderThread,
     pub(crate) permits: Arc<CallPermits>,
+    pub(crate) read_permits: Arc<CallPermits>,
     pub(crate) figures: Arc<Figures>,
     pub(crate) shutdown: Arc<Shutdown>,
     pub(crate) topics: HashSet<Arc<str>>,
