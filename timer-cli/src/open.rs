@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use timer_durable::{PostgresStore, Reader, SqliteReader, SqliteStore, Store};
+use timer_durable::{PostgresReader, PostgresStore, Reader, SqliteReader, SqliteStore, Store};
 
 /// Returns the file of a store, or `None` if it is the URL of a server.
 fn file(store: &str) -> Option<&str> {
@@ -13,7 +13,7 @@ fn file(store: &str) -> Option<&str> {
 pub(crate) fn to_read(store: &str) -> Result<Box<dyn Reader>, Box<dyn Error>> {
     Ok(match file(store) {
         Some(file) => Box::new(SqliteReader::open(file)?),
-        None => Box::new(PostgresStore::connect(store)?),
+        None => Box::new(PostgresReader::connect(store)?),
     })
 }
 
@@ -28,7 +28,11 @@ pub(crate) fn to_change<R>(
             SqliteReader::open(file)?;
             Box::new(SqliteStore::open(file)?)
         }
-        None => Box::new(PostgresStore::connect(store)?),
+        None => {
+            // `PostgresStore::connect` would install the schema.
+            PostgresReader::connect(store)?;
+            Box::new(PostgresStore::connect(store)?)
+        }
     };
     // Only a member of the store may write.
     store.rejoin()?;

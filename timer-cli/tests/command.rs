@@ -1,11 +1,15 @@
-//! The command on a file, beside its owner and alone.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
+//! The command on a file, beside its owner and alone, and on a server.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "tests")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use timer_durable::{Due, DurableTimer, IfPending, Retry, SqliteStore, Topic};
+use timer_durable::{Due, DurableTimer, IfPending, PostgresStore, Retry, SqliteStore, Topic};
+
+#[allow(dead_code, reason = "other tests use the rest of it")]
+#[path = "../../timer-durable/tests/support/postgres_server.rs"]
+mod postgres_server;
 
 const CLOSE: Topic<String> = Topic::new("close");
 const DAY: Duration = Duration::from_secs(86_400);
@@ -111,4 +115,20 @@ fn dead_letters_are_listed_requeued_and_purged() {
     assert_eq!(lines(&file, &["purge", "all"]).len(), 2);
     assert_eq!(lines(&file, &["counts", "--json"]), ["{\"dead\":0,\"pending\":1}"]);
     assert!(error(&folder.0.join("none.db"), &["counts"]).contains("none.db"));
+}
+
+#[test]
+fn no_command_installs_the_schema() {
+    let Some(server) = postgres_server::shared() else { return };
+    let (name, id) = (server.create_database(), timer_durable::TimeoutId::new().to_string());
+    let url = server.url(&name);
+    for args in [&["list"][..], &["dead"], &["counts"], &["show", &id], &["cancel", &id], &["pause", "close"]] {
+        let refused = error(Path::new(&url), args);
+        assert!(refused.contains("has no schema of the store"), "{args:?}: {refused}");
+    }
+    assert_eq!(server.sql(&name, "select count(*) from pg_namespace where nspname = 'timer'"), "0");
+    PostgresStore::install(&url).unwrap();
+    assert_eq!(lines(Path::new(&url), &["counts"]), ["0 pending or running, 0 dead"]);
+    assert_eq!(lines(Path::new(&url), &["list"]).len(), 1);
+    assert_eq!(lines(Path::new(&url), &["pause", "close"]), [""; 0]);
 }

@@ -131,7 +131,7 @@ pub use memory_store::{Fault, FaultPoint, MemoryStore};
 pub use payload::Json;
 pub use payload::{AsPayload, Payload, PayloadError};
 #[cfg(feature = "postgres")]
-pub use postgres::{ConnectError, PostgresOptions, PostgresStore};
+pub use postgres::{ConnectError, PostgresOptions, PostgresReader, PostgresStore};
 pub use retry::{Later, Retry};
 pub use schedule::Schedule;
 pub use shutdown::DurableStopReport;

@@ -49,7 +49,8 @@ pub enum ConnectError {
         /// The server.
         server: String,
     },
-    /// The database has tables of other programs and no schema `timer`.
+    /// The database has no schema `timer`, and it has tables of other programs or was opened to
+    /// read.
     NotInstalled {
         /// The server.
         server: String,
@@ -102,7 +103,7 @@ impl fmt::Display for ConnectError {
             Self::ReadOnly { server } => write!(f, "{server} is a replica or read-only; name the primary server"),
             Self::NotInstalled { server } => write!(
                 f,
-                "{server} has tables of other programs and no schema of the store; \
+                "{server} has no schema of the store; \
                  call PostgresStore::install or execute the script that PostgresStore::schema returns"
             ),
             Self::SchemaVersion { server, found, expected } => {
@@ -148,9 +149,7 @@ pub(super) struct Connected {
 /// Connects and checks that the server can hold timeouts. Installs the schema into an empty
 /// database.
 pub(super) fn connect(access: &Access, limit: Duration) -> Result<Connected, ConnectError> {
-    let server = describe(&access.config, &access.schema);
-    let mut connection =
-        PostgresConnection::open(access, limit).map_err(|error| explain_connect(server.clone(), &error))?;
+    let (mut connection, server) = open(access, limit)?;
     check_server(&mut connection, &server)?;
     if !schema::prepare(&mut connection).map_err(|error| explain(&server, &error))? {
         return Err(ConnectError::NotInstalled { server });
@@ -167,26 +166,44 @@ pub(super) fn connect(access: &Access, limit: Duration) -> Result<Connected, Con
     Ok(Connected { connection, pooled })
 }
 
+/// Connects to a database that has the schema. Changes nothing.
+pub(super) fn connect_to_read(access: &Access, limit: Duration) -> Result<PostgresConnection, ConnectError> {
+    let (mut connection, server) = open(access, limit)?;
+    check_installed(&mut connection, &server)?;
+    check_version(&mut connection, &server)?;
+    Ok(connection)
+}
+
 /// Connects and installs the schema unless the database has it.
 pub(super) fn connect_and_install(access: &Access, limit: Duration) -> Result<(), ConnectError> {
-    let server = describe(&access.config, &access.schema);
-    let mut connection =
-        PostgresConnection::open(access, limit).map_err(|error| explain_connect(server.clone(), &error))?;
+    let (mut connection, server) = open(access, limit)?;
     check_server(&mut connection, &server)?;
     schema::install(&mut connection).map_err(|error| explain(&server, &error))
 }
 
 /// Connects and gives the schema what it lacks.
 pub(super) fn connect_and_upgrade(access: &Access, limit: Duration) -> Result<(), ConnectError> {
-    let server = describe(&access.config, &access.schema);
-    let mut connection =
-        PostgresConnection::open(access, limit).map_err(|error| explain_connect(server.clone(), &error))?;
+    let (mut connection, server) = open(access, limit)?;
     check_server(&mut connection, &server)?;
-    if !schema::is_installed(&mut connection).map_err(|error| explain(&server, &error))? {
-        return Err(ConnectError::NotInstalled { server });
-    }
+    check_installed(&mut connection, &server)?;
     check_schema(&mut connection, &server)?;
     schema::upgrade(&mut connection).map_err(|error| explain(&server, &error))
+}
+
+/// Connects without any check. Returns the description of the server with the connection.
+fn open(access: &Access, limit: Duration) -> Result<(PostgresConnection, String), ConnectError> {
+    let server = describe(&access.config, &access.schema);
+    match PostgresConnection::open(access, limit) {
+        Ok(connection) => Ok((connection, server)),
+        Err(error) => Err(explain_connect(server, &error)),
+    }
+}
+
+fn check_installed(connection: &mut PostgresConnection, server: &str) -> Result<(), ConnectError> {
+    match schema::is_installed(connection).map_err(|error| explain(server, &error))? {
+        true => Ok(()),
+        false => Err(ConnectError::NotInstalled { server: server.to_owned() }),
+    }
 }
 
 fn check_server(connection: &mut PostgresConnection, server: &str) -> Result<(), ConnectError> {
@@ -213,14 +230,19 @@ fn check_server(connection: &mut PostgresConnection, server: &str) -> Result<(),
     Ok(())
 }
 
-/// Checks the version of the schema and the rights of the user.
-fn check_schema(connection: &mut PostgresConnection, server: &str) -> Result<(), ConnectError> {
+fn check_version(connection: &mut PostgresConnection, server: &str) -> Result<(), ConnectError> {
     let version = connection.ask("select max(version) from timer.meta");
     let found = version.and_then(|row| row.try_get(0).map_err(QueryError::from));
     let found: i32 = found.map_err(|error| explain(server, &error))?;
     if found != VERSION {
         return Err(ConnectError::SchemaVersion { server: server.to_owned(), found, expected: VERSION });
     }
+    Ok(())
+}
+
+/// Checks the version of the schema and the rights of the user.
+fn check_schema(connection: &mut PostgresConnection, server: &str) -> Result<(), ConnectError> {
+    check_version(connection, server)?;
     // A statement for each right that the store needs. None of them changes a row.
     let rights = "
         insert into timer.timeout(id, due, shard, format, topic, payload) select gen_random_uuid(), 0, 0, 0, '', '' where false;

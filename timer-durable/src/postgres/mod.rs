@@ -27,6 +27,7 @@ mod pooler;
 mod put;
 mod query_error;
 mod read;
+mod reader;
 mod schema;
 mod statements;
 mod store;
@@ -37,6 +38,7 @@ mod write;
 
 pub use connect::ConnectError;
 pub use options::PostgresOptions;
+pub use reader::PostgresReader;
 
 use crate::store::{Membership, Store, StoreError};
 use crate::time::LeaseTime;

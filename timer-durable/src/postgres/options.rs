@@ -233,7 +233,7 @@ impl PostgresOptions {
         connect::connect_and_upgrade(&self.access()?, limit_of(DEFAULT_LEASE))
     }
 
-    fn access(self) -> Result<Access, ConnectError> {
+    pub(super) fn access(self) -> Result<Access, ConnectError> {
         let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         let schema = &self.schema;
         let is_reserved = schema.starts_with("pg_") || schema.starts_with(|c: char| c.is_ascii_digit());

@@ -3,18 +3,16 @@
 //! A list by key follows the index of keys. A list by due time reads the first rows of each shard
 //! by the index of due times, and merges them.
 
-use super::connection::{Access, PostgresConnection};
+use super::connection::PostgresConnection;
 use super::parts::uuid;
 use super::query_error::QueryError;
 use super::statements::SHELVES;
-use super::{PostgresStore, SHARDS, link, write};
+use super::{SHARDS, write};
 use crate::TimeoutId;
 use crate::store::{
-    Counts, DeadLetter, Filter, Micros, Pending, PendingRow, Position, Reader, StoreError, StoredPending, TimeoutState,
-    TopicDue,
+    Counts, DeadLetter, Filter, Micros, Pending, PendingRow, Position, StoredPending, TimeoutState, TopicDue,
 };
 use crate::transaction::Target;
-use std::time::Duration;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -230,63 +228,3 @@ pub(super) fn counts(connection: &mut PostgresConnection) -> Result<Counts, Quer
     let count = |column| row.get::<_, i64>(column).unsigned_abs();
     Ok(Counts { pending: count(0), dead: count(1) })
 }
-
-/// A connection that reads beside the keeper. It keeps no settings, so it works behind a pooler.
-pub(super) struct PostgresReader(PostgresConnection);
-
-impl PostgresReader {
-    pub(super) fn connect(access: &Access, limit: Duration) -> Result<Self, StoreError> {
-        let mut connection = PostgresConnection::open(access, limit + link::MARGIN)
-            .map_err(|error| StoreError::Disconnected(error.to_string()))?;
-        connection
-            .set_settings(Some(format!("{}; set transaction read only", link::settings("set local", limit, false))));
-        Ok(Self(connection))
-    }
-
-    fn read<R>(
-        &mut self,
-        read: impl FnOnce(&mut PostgresConnection) -> Result<R, QueryError>,
-    ) -> Result<R, StoreError> {
-        // A read leaves nothing in doubt.
-        read(&mut self.0).map_err(|error| StoreError::Failed(error.to_string()))
-    }
-}
-
-/// Implements [`Reader`] by the functions of this module.
-macro_rules! reader {
-    ($($type:ty),*) => {$(
-        impl Reader for $type {
-            fn get(&mut self, target: &Target) -> Result<Option<StoredPending>, StoreError> {
-                self.read(|connection| get(connection, target))
-            }
-
-            fn list(
-                &mut self,
-                filter: &Filter,
-                after: Option<&PendingRow>,
-                limit: usize,
-            ) -> Result<Vec<PendingRow>, StoreError> {
-                self.read(|connection| list(connection, filter, after, limit))
-            }
-
-            fn due_by(&mut self, times: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
-                self.read(|connection| due_by(connection, times))
-            }
-
-            fn dead_letters(
-                &mut self,
-                topic: Option<&str>,
-                after: Option<TimeoutId>,
-                max: usize,
-            ) -> Result<Vec<DeadLetter>, StoreError> {
-                self.read(|connection| dead_letters(connection, topic, after, max))
-            }
-
-            fn counts(&mut self) -> Result<Counts, StoreError> {
-                self.read(counts)
-            }
-        }
-    )*};
-}
-
-reader!(PostgresReader, PostgresStore);

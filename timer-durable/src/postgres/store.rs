@@ -1,7 +1,7 @@
 //! The store's side of the trait.
 
 use super::parts::uuid;
-use super::read::PostgresReader;
+use super::reader::PostgresReader;
 use super::statements::{SHELF, SHELVES, TOPICS};
 use super::write::{self, Writer};
 use super::{PostgresStore, connect, lost};
@@ -113,9 +113,7 @@ impl Store for PostgresStore {
 
     fn connect_reader(&self) -> Option<Connect> {
         let (access, limit) = (self.access.clone(), self.limit());
-        Some(Box::new(move || {
-            PostgresReader::connect(&access, limit).map(|reader| Box::new(reader) as Box<dyn Reader>)
-        }))
+        Some(Box::new(move || PostgresReader::beside(&access, limit).map(|reader| Box::new(reader) as Box<dyn Reader>)))
     }
 
     fn next_upkeep(&self) -> Option<Instant> {

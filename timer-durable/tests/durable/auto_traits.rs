@@ -70,5 +70,6 @@ auto_traits! {
 auto_traits! {
     timer_durable::ConnectError: 1 1 1 1,
     timer_durable::PostgresOptions: 1 1 1 0,
+    timer_durable::PostgresReader: 1 1 1 0,
     timer_durable::PostgresStore: 1 0 1 0,
 }

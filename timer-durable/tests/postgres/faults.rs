@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use timer_durable::store::{Reader, Store};
 use timer_durable::transaction::{Insert, Operation};
-use timer_durable::{ConnectError, Due, DurableTimer, PostgresStore, StoreError};
+use timer_durable::{ConnectError, Due, DurableTimer, Filter, PostgresReader, PostgresStore, StoreError, TimeoutState};
 
 use super::postgres_server::{Server, Shutdown};
 use super::t;
@@ -84,6 +84,8 @@ fn a_missing_right_is_named() {
     let url = format!("postgres://reader:right@127.0.0.1:{}/{}", database.server.port(), database.name);
     let error = refused(&url);
     assert!(matches!(error, ConnectError::MissingRights { .. }), "{error}");
+    let running = Filter::new().state(TimeoutState::Running);
+    assert_eq!(PostgresReader::connect(&url).unwrap().list(&running, None, 9).unwrap(), []);
     database.sql(
         "grant select, insert, update, delete on all tables in schema timer to reader;
          grant select on all sequences in schema timer to reader",

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use timer_durable::store::Store;
-use timer_durable::{ConnectError, PostgresStore};
+use timer_durable::{ConnectError, PostgresReader, PostgresStore, Reader};
 
 use super::Node;
 use super::postgres_server::{Server, Shutdown};
@@ -37,6 +37,7 @@ fn a_streaming_replica_is_refused() {
     while replica.sql("postgres", &has_replayed) != "t" {
         assert!(begun.elapsed() < Duration::from_secs(30), "the replica catches up");
     }
+    assert_eq!(PostgresReader::connect(&replica.url(&name)).unwrap().counts().unwrap().pending, 1);
     primary.stop(Shutdown::Immediate);
     assert_eq!(replica.sql("postgres", "select pg_promote()"), "t");
     let mut promoted = Node(PostgresStore::connect(&replica.url(&name)).unwrap().lease(super::LEASE));
