@@ -60,7 +60,7 @@ fn the_default_idle_timeout_gives_2989_sessions() {
 fn sessions_equal_those_of_the_independent_count() {
     let mut case = Case::new(oracle::CSV);
     for wheel in WHEELS {
-        for idle in [1, 60, 900, 1800, 7200, 31_536_000] {
+        for idle in [1, 1800, 31_536_000] {
             let outcome = case.check(&on_virtual_time(idle, wheel, Duration::from_millis(1)));
             assert_eq!(outcome.counts.rearmed, 0, "whole seconds are whole ticks, so nothing is early");
         }
@@ -71,7 +71,7 @@ fn sessions_equal_those_of_the_independent_count() {
 fn sessions_do_not_depend_on_the_tick() {
     let mut case = Case::new(oracle::CSV);
     for wheel in WHEELS {
-        for micros in [1, 7_000, 5_000_000, 60_000_000] {
+        for micros in [1, 7_000, 60_000_000] {
             let tick = Duration::from_micros(micros);
             case.check(&on_virtual_time(60, wheel, tick));
         }
@@ -82,10 +82,8 @@ fn sessions_do_not_depend_on_the_tick() {
 fn sessions_do_not_depend_on_the_executor() {
     let mut case = Case::new(oracle::CSV);
     for executor in [Executor::Immediate, Executor::Rayon, Executor::ThreadPool] {
-        for (wheel, micros) in [(WHEELS[0], 1_000), (WHEELS[1], 5_000_000)] {
-            let options = on_virtual_time(1800, wheel, Duration::from_micros(micros));
-            case.check(&Options { executor, ..options });
-        }
+        let options = on_virtual_time(1800, Wheel::Hierarchical, Duration::from_secs(5));
+        case.check(&Options { executor, ..options });
     }
 }
 

@@ -211,8 +211,11 @@ fn run(steps: &[Step]) {
     model.step(&Step::Drain);
 }
 
+/// The optimized tests of `ci --long` have time for more.
+const CASES: u32 = if cfg!(debug_assertions) { 128 } else { 2_048 };
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_delay_queue_matches_a_sorted_map(steps in prop::collection::vec(step(), 1..200)) {
