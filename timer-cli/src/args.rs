@@ -26,6 +26,7 @@ pub(crate) enum Command {
     Purge(Option<TimeoutId>),
     Pause(String),
     Resume(String),
+    Upgrade,
 }
 
 /// The options of a run.
@@ -49,7 +50,7 @@ pub(crate) enum Parsed {
     Version,
 }
 
-const COMMANDS: &str = "list, show, counts, dead, cancel, run, requeue, purge, pause, resume";
+const COMMANDS: &str = "list, show, counts, dead, cancel, run, requeue, purge, pause, resume, upgrade";
 
 /// Reads a command line. An error names the given and the allowed values.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, lexopt::Error> {
@@ -96,6 +97,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
         (["purge", rest @ ..], ..) => Command::Purge(letter(rest)?),
         (["pause", topic], ..) => Command::Pause((*topic).to_owned()),
         (["resume", topic], ..) => Command::Resume((*topic).to_owned()),
+        (["upgrade"], ..) => Command::Upgrade,
         (words, ..) => return Err(format!("the command is '{}'; allowed: {COMMANDS}", words.join(" ")).into()),
     };
     Ok(Parsed::Run(Options { store, command, topic, prefix, state, within, limit, json }))

@@ -43,6 +43,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         }),
         Command::Pause(topic) => open::to_change(store, |store| Ok(store.set_paused(topic, true)?)),
         Command::Resume(topic) => open::to_change(store, |store| Ok(store.set_paused(topic, false)?)),
+        Command::Upgrade => open::upgrade(store),
         Command::Purge(id) => {
             open::to_change(store, |store| letters(store, options, *id, "purged", |_, id| Operation::Purge(id)))
         }

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use timer_durable::{PostgresReader, PostgresStore, Reader, SqliteReader, SqliteStore, Store};
+use timer_durable::{OpenError, PostgresReader, PostgresStore, Reader, SqliteReader, SqliteStore, Store};
 
 /// Returns the file of a store, or `None` if it is the URL of a server.
 fn file(store: &str) -> Option<&str> {
@@ -23,11 +23,7 @@ pub(crate) fn to_change<R>(
     change: impl FnOnce(&mut dyn Store) -> Result<R, Box<dyn Error>>,
 ) -> Result<R, Box<dyn Error>> {
     let mut store: Box<dyn Store> = match file(store) {
-        Some(file) => {
-            // `SqliteStore::open` would make a new file.
-            SqliteReader::open(file)?;
-            Box::new(SqliteStore::open(file)?)
-        }
+        Some(file) => Box::new(open_file(file)?),
         None => {
             // `PostgresStore::connect` would install the schema.
             PostgresReader::connect(store)?;
@@ -39,4 +35,19 @@ pub(crate) fn to_change<R>(
     let result = change(&mut *store);
     store.leave()?;
     result
+}
+
+/// Adds what the schema of a store lacks.
+pub(crate) fn upgrade(store: &str) -> Result<(), Box<dyn Error>> {
+    match file(store) {
+        Some(file) => open_file(file)?.upgrade()?,
+        None => PostgresStore::upgrade(store)?,
+    }
+    Ok(())
+}
+
+fn open_file(file: &str) -> Result<SqliteStore, OpenError> {
+    // `SqliteStore::open` would make a new file.
+    SqliteReader::open(file)?;
+    SqliteStore::open(file)
 }

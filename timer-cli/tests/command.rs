@@ -132,3 +132,27 @@ fn no_command_installs_the_schema() {
     assert_eq!(lines(Path::new(&url), &["list"]).len(), 1);
     assert_eq!(lines(Path::new(&url), &["pause", "close"]), [""; 0]);
 }
+
+#[test]
+fn an_upgrade_adds_what_a_store_lacks() {
+    let folder = Folder::new();
+    let file = folder.0.join("timeouts.db");
+    assert!(error(&file, &["upgrade"]).contains("timeouts.db"), "it makes no file");
+    let first = include_str!("../../timer-durable/tests/fixtures/sqlite_1.sql");
+    timer_durable::rusqlite::Connection::open(&file).unwrap().execute_batch(first).unwrap();
+    let has_traces = || {
+        let connection = timer_durable::rusqlite::Connection::open(&file).unwrap();
+        connection.prepare("select traceparent from timeout").is_ok()
+    };
+    assert!(!has_traces());
+    assert_eq!(lines(&file, &["upgrade"]), [""; 0]);
+    assert!(has_traces());
+    let Some(server) = postgres_server::shared() else { return };
+    let name = server.create_database();
+    let url = server.url(&name);
+    assert!(error(Path::new(&url), &["upgrade"]).contains("has no schema of the store"));
+    server.sql(&name, include_str!("../../timer-durable/tests/fixtures/postgres_1.sql"));
+    assert_eq!(lines(Path::new(&url), &["upgrade"]), [""; 0]);
+    let column = "select count(*) from pg_attribute where attname = 'traceparent'";
+    assert_eq!(server.sql(&name, column), "1");
+}
