@@ -4,6 +4,7 @@
 //! by the index of due times, and merges them.
 
 use super::connection::PostgresConnection;
+use super::pages::{MergedRows, first_part};
 use super::parts::uuid;
 use super::query_error::QueryError;
 use super::statements::SHELVES;
@@ -13,6 +14,7 @@ use crate::store::{
     Counts, DeadLetter, Filter, Micros, Pending, PendingRow, Position, StoredPending, TimeoutState, TopicDue,
 };
 use crate::transaction::Target;
+use std::ops::Range;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -131,56 +133,64 @@ pub(super) fn list(
     Ok(tail.run(connection, &format!("{sql}{limit}"))?.iter().map(|row| pending(row, ())).collect())
 }
 
-/// Reads a page in rounds, as [`load_page`](PostgresStore::load_page) does.
+/// Reads a page by merging the first rows of each shard, as
+/// [`load_page`](super::PostgresStore::load_page) does.
 fn list_by_due(
     connection: &mut PostgresConnection,
     filter: &Filter,
     after: Option<&PendingRow>,
     limit: usize,
 ) -> Result<Vec<PendingRow>, QueryError> {
+    let shards: Vec<i16> = (0..SHARDS as i16).collect();
+    let from = after.map_or(Position::at(filter.due.start), |row| row.position().next());
+    let (mut rows, mut page) = (MergedRows::default(), Vec::new());
+    list_part(connection, &mut rows, filter, &shards, from..Position::END, (first_part(limit, SHARDS), limit))?;
+    while page.len() < limit {
+        let Some((position, row, used_up)) = rows.pop_first() else { break };
+        page.push(row);
+        let left = limit - page.len();
+        if let Some(shard) = used_up.filter(|_| left > 0) {
+            let range = position.next()..rows.end_of(left);
+            list_part(connection, &mut rows, filter, &[shard], range, (left, left))?;
+        }
+    }
+    Ok(page)
+}
+
+/// Reads the first rows of each of the shards and shelves, at most `part` of each and `max` of all.
+fn list_part(
+    connection: &mut PostgresConnection,
+    rows: &mut MergedRows<PendingRow>,
+    filter: &Filter,
+    shards: &[i16],
+    range: Range<Position>,
+    (part, max): (usize, usize),
+) -> Result<(), QueryError> {
     let sql = "
 select {COLUMNS}, t.shard from (
-    select r.due, r.id from generate_series(0, 63) s(shard), lateral (
-        select t.due, t.id from timer.timeout t where t.shard = s.shard::smallint and not t.shelved and {TAIL}
+    select r.due, r.id from unnest({SHARDS}) s(shard), lateral (
+        select t.due, t.id from timer.timeout t where t.shard = s.shard and not t.shelved and {TAIL}
         order by t.due, t.id limit {PART}
     ) r
     union all
-    select r.due, r.id from ({SHELVES}) k(topic), generate_series(0, 63) s(shard), lateral (
+    select r.due, r.id from ({SHELVES}) k(topic), unnest({SHARDS}) s(shard), lateral (
         select t.due, t.id from timer.timeout t
-        where t.topic = k.topic and t.shard = s.shard::smallint and t.shelved and {TAIL}
+        where t.topic = k.topic and t.shard = s.shard and t.shelved and {TAIL}
         order by t.due, t.id limit {PART}
     ) r order by due, id limit {LIMIT}
 ) page, lateral (select * from timer.timeout t where t.id = page.id offset 0) t order by page.due, page.id";
-    let part = (2 * limit / SHARDS).max(16);
-    let mut from = after.map_or(Position::at(filter.due.start), |row| row.position().next());
-    let mut page: Vec<PendingRow> = Vec::new();
-    loop {
-        let mut tail = tail(filter);
-        let (due, id) = (tail.bind(Type::INT8, from.due), tail.bind(Type::UUID, uuid(from.id)));
-        tail.sql += &format!(" and (t.due, t.id) >= ({due}, {id})");
-        let mut number = |number: usize| tail.bind(Type::INT8, i64::try_from(number).unwrap_or(i64::MAX));
-        let (part_name, left) = (number(part), number(limit - page.len()));
-        let rows = tail.run(
-            connection,
-            &sql.replace("{PART}", &part_name).replace("{LIMIT}", &left).replace("{SHELVES}", SHELVES),
-        )?;
-        let mut counts = [0_usize; SHARDS];
-        let mut is_whole = true;
-        for row in &rows {
-            let count = &mut counts[row.get::<_, i16>(8).unsigned_abs() as usize];
-            *count += 1;
-            page.push(pending(row, ()));
-            // The shard may have more rows before those that follow.
-            if *count == part {
-                is_whole = false;
-                break;
-            }
-        }
-        match page.last() {
-            Some(last) if !is_whole && page.len() < limit => from = last.position().next(),
-            _ => return Ok(page),
-        }
+    let mut tail = tail(filter);
+    for (bound, position) in [(">=", range.start), ("<", range.end)] {
+        let (due, id) = (tail.bind(Type::INT8, position.due), tail.bind(Type::UUID, uuid(position.id)));
+        tail.sql += &format!(" and (t.due, t.id) {bound} ({due}, {id})");
     }
+    let mut number = |number: usize| tail.bind(Type::INT8, i64::try_from(number).unwrap_or(i64::MAX));
+    let (part_name, limit) = (number(part), number(max));
+    let sql = sql.replace("{SHARDS}", &tail.bind(Type::INT2_ARRAY, shards.to_vec())).replace("{PART}", &part_name);
+    let found = tail.run(connection, &sql.replace("{LIMIT}", &limit).replace("{SHELVES}", SHELVES))?;
+    let found = found.iter().map(|row| (pending(row, ()), row.get(8)));
+    rows.add(shards, found.map(|(row, shard)| (row.position(), row, shard)), part);
+    Ok(())
 }
 
 pub(super) fn dead_letters(

@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use timer_durable::store::{Position, Store};
-use timer_durable::{DurableTimer, Error, Filter, IfPending, PostgresStore, StoreError, TimeoutState};
+use timer_durable::{
+    DurableTimer, Error, Filter, IfPending, PendingRow, PostgresStore, Reader, StoreError, TimeoutState,
+};
 
 use super::locks::Session;
 use super::{Database, t};
@@ -34,16 +36,17 @@ fn timeouts_are_read_back_by_calls_and_by_the_view() {
 fn pages_have_the_rows_of_all_shards_in_order() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join();
-    // One shard has most of the rows.
+    // One shard has most of the first rows, and few of the others.
     database.sql(
         "insert into timer.timeout(id, due, topic, format, payload, shard)
-         select gen_random_uuid(), n / 7, 'topic', 0, '', case when n % 5 = 0 then n % 64 else 7 end
+         select gen_random_uuid(), n / 7, 'topic', 0, '', 
+             case when n > 320 then n % 8 when n % 5 = 0 then n % 64 else 7 end
          from generate_series(1, 600) n",
     );
     let mut all = Vec::new();
     assert_eq!(node.0.load(Position::START..Position::END, 1_000, &mut all), Ok(Position::END));
     assert!(all.len() == 600 && all.is_sorted());
-    for max in [1, 20, 599, 600] {
+    for max in [1, 20, 100, 599, 600] {
         let (mut pages, mut from) = (Vec::new(), Position::START);
         while from != Position::END {
             let before = pages.len();
@@ -51,6 +54,20 @@ fn pages_have_the_rows_of_all_shards_in_order() {
             assert!(pages.len() - before == max || from == Position::END);
         }
         assert_eq!(pages, all, "{max} at a time");
+    }
+    // A list has the rows of the shelves, too.
+    database.sql("update timer.timeout set shelved = true, topic = 'topic ' || due % 3 where due % 2 = 0");
+    for limit in [1, 20, 100, 599, 600] {
+        let mut rows: Vec<PendingRow> = Vec::new();
+        loop {
+            let page = node.0.list(&Filter::new(), rows.last(), limit).unwrap();
+            if page.is_empty() {
+                break;
+            }
+            rows.extend(page);
+        }
+        let listed: Vec<Position> = rows.iter().map(|row| Position { due: row.due, id: row.id }).collect();
+        assert_eq!(listed, all, "{limit} at a time");
     }
 }
 
