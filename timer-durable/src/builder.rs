@@ -289,6 +289,7 @@ impl DurableTimerBuilder {
             permits: Arc::new(CallPermits::new(self.max_queued_calls)),
             read_permits: Arc::new(CallPermits::new(self.max_queued_calls)),
             figures: figures.clone(),
+            counted: Arc::default(),
             shutdown: shutdown.clone(),
             topics: self.topics.keys().chain(&self.elsewhere).cloned().collect(),
             max_payload: self.max_payload,

@@ -59,6 +59,7 @@ pub mod book;
 mod builder;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod counting;
 mod done;
 #[cfg(feature = "__drivers")]
 mod drivers;
@@ -93,6 +94,7 @@ mod time;
 mod timeout_builder;
 mod timer;
 mod timer_async;
+mod timetable;
 mod topic;
 mod topic_stats;
 #[cfg(feature = "opentelemetry")]
@@ -143,6 +145,7 @@ pub use store::{
 };
 pub use timeout_builder::TimeoutBuilder;
 pub use timer::DurableTimer;
+pub use timetable::DurableTimetable;
 pub use topic::Topic;
 pub use topic_stats::TopicStats;
 pub use transaction::IfPending;

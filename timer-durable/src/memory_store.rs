@@ -10,8 +10,8 @@ pub use faults::{Fault, FaultPoint};
 
 use crate::TimeoutId;
 use crate::store::{
-    Counts, DeadLetter, Filter, Micros, Pending, PendingRow, Position, Reader, Store, StoreError, StoreTransaction,
-    StoredPending, TimeoutState, TopicDue, TransactionWork,
+    Counts, DeadLetter, DueCounts, Filter, Micros, Pending, PendingRow, Position, Reader, Store, StoreError,
+    StoreTransaction, StoredPending, TimeoutState, TopicDue, TransactionWork,
 };
 use crate::time::VIRTUAL_START;
 use crate::transaction::{Insert, Operation, Outcome, Target, are_accepted};
@@ -179,16 +179,13 @@ impl Reader for MemoryStore {
         Ok(rows)
     }
 
-    fn due_by(&mut self, times: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
+    fn due_within(&mut self, delays: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
         let inner = self.lock();
-        let last = times.iter().max().copied().unwrap_or(Micros::MIN);
-        let waits = |row: &&Row| row.is_pending(self.epoch) && !row.is_shelved && row.insert.due <= last;
-        let mut topics: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-        for row in inner.rows.values().filter(waits) {
-            let counts = topics.entry(&row.insert.topic).or_insert_with(|| vec![0; times.len()]);
-            counts.iter_mut().zip(times).for_each(|(count, time)| *count += u64::from(row.insert.due <= *time));
+        let mut counts = DueCounts::new(delays);
+        for row in inner.rows.values().filter(|row| row.is_pending(self.epoch) && !row.is_shelved) {
+            counts.add(&row.insert.topic, row.insert.due.saturating_sub(inner.now));
         }
-        Ok(topics.into_iter().map(|(topic, counts)| TopicDue::new(topic, counts)).collect())
+        Ok(counts.finish())
     }
 
     fn dead_letters(

@@ -6,8 +6,9 @@ use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The time after which a connection that nobody uses is closed.
-const IDLE: Duration = Duration::from_secs(10);
+/// The time after which a connection that nobody uses is closed. An exporter that asks for the
+/// timetable once a minute keeps it.
+const IDLE: Duration = Duration::from_secs(90);
 
 /// A call that reads. It returns `false` if the connection should be closed.
 pub(crate) type Read = Box<dyn FnOnce(Result<&mut dyn Reader, StoreError>) -> bool + Send>;

@@ -12,20 +12,14 @@ use crate::message::{Message, Reply};
 use crate::payload::Payload;
 use crate::permits::CallPermit;
 use crate::reader_thread::Read;
-use crate::store::{
-    Counts, DeadLetter, Filter, Pending, PendingRow, Reader, StoreError, StoredPending, TopicDue, micros,
-};
+use crate::store::{Counts, DeadLetter, Filter, Pending, PendingRow, Reader, StoreError, StoredPending};
 use crate::timer::{AnswerTo, DurableTimer, by_key};
 use crate::topic::Topic;
 use crate::transaction::Target;
 use std::future::Future;
-use std::time::SystemTime;
 
 /// The longest page of a list.
 const MAX_PAGE: usize = 1_000;
-
-/// The most times of one count.
-const MAX_TIMES: usize = 100;
 
 impl DurableTimer {
     /// Returns the timeout with this key, or `None` if none is pending or running.
@@ -140,54 +134,6 @@ impl DurableTimer {
         async move { rows?.await }
     }
 
-    /// Counts the timeouts of each topic that are due by each of `times` on the store's clock, at
-    /// most 100. Overdue timeouts count for each time, and those that run, are paused or wait for a
-    /// limit of their topic do not count.
-    ///
-    /// The store reads an index up to the last time, and each row in it for its topic. So the cost
-    /// grows with the number of timeouts that are due by then. In an SQLite file with a million
-    /// that are spread over a day, a minute takes 3 ms, an hour 0.15 s and the day 2.6 s of CPU
-    /// time. Ask for near times often, and for far ones seldom.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Setting`] if there are more than 100 times, [`Error::Store`] if the store cannot be
-    /// read, [`Error::Stopped`], and [`Error::OnKeeper`] on the keeper's own thread.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use timer_durable::{Due, DurableTimer, Filter, MemoryStore, Topic};
-    ///
-    /// const CLOSE: Topic<()> = Topic::new("order.close");
-    /// let builder = DurableTimer::builder().topic(CLOSE, |_: &Due<()>| Ok(()));
-    /// let (timer, _driver) = builder.build_manual(MemoryStore::new())?;
-    /// let minute = Duration::from_secs(60);
-    /// timer.new_timeout(CLOSE, minute, &())?;
-    /// timer.new_timeout(CLOSE, 2 * minute, &())?;
-    /// let first = timer.list(&Filter::new(), None, 1)?[0].deadline();
-    /// let due = timer.due_by(&[first, first + minute])?;
-    /// assert_eq!((due[0].topic.as_str(), &due[0].counts[..]), ("order.close", &[1, 2][..]));
-    /// # Ok::<(), timer_durable::Error>(())
-    /// ```
-    pub fn due_by(&self, times: &[SystemTime]) -> Result<Vec<TopicDue>, Error> {
-        self.read(due_by(times)?)
-    }
-
-    /// The same as [`due_by`](Self::due_by), but does not block the thread.
-    ///
-    /// # Errors
-    ///
-    /// As for [`due_by`](Self::due_by).
-    pub fn due_by_async(
-        &self,
-        times: &[SystemTime],
-    ) -> impl Future<Output = Result<Vec<TopicDue>, Error>> + Send + use<> {
-        let due = due_by(times).map(|due| self.read_async(due));
-        async move { due?.await }
-    }
-
     /// Returns up to `max` dead letters whose ids are greater than `after`, ordered by id. With a
     /// topic, returns only those of that topic.
     ///
@@ -236,7 +182,7 @@ impl DurableTimer {
         self.read_async(|store| store.counts())
     }
 
-    fn read<R: Send + 'static>(
+    pub(crate) fn read<R: Send + 'static>(
         &self,
         read: impl FnOnce(&mut dyn Reader) -> Result<R, StoreError> + Send + 'static,
     ) -> Result<R, Error> {
@@ -248,7 +194,7 @@ impl DurableTimer {
         self.start_read(read, permit)?.recv().unwrap_or(Err(Error::Stopped))
     }
 
-    fn read_async<R, F>(&self, read: F) -> impl Future<Output = Result<R, Error>> + Send + use<R, F>
+    pub(crate) fn read_async<R, F>(&self, read: F) -> impl Future<Output = Result<R, Error>> + Send + use<R, F>
     where
         R: Send + 'static,
         F: FnOnce(&mut dyn Reader) -> Result<R, StoreError> + Send + 'static,
@@ -276,10 +222,6 @@ impl DurableTimer {
         read: impl FnOnce(&mut dyn Reader) -> Result<R, StoreError> + Send + 'static,
         permit: CallPermit,
     ) -> Result<AnswerTo<R>, Error> {
-        let parts = &self.inner.parts;
-        if parts.shutdown.is_requested() {
-            return Err(Error::Stopped);
-        }
         let (reply, answer) = Reply::new();
         let reply = reply.holding(permit);
         let read: Read = Box::new(move |reader| {
@@ -291,12 +233,21 @@ impl DurableTimer {
             reply.send(result.map_err(Error::from));
             is_usable
         });
+        self.send_read(read).map(|()| answer)
+    }
+
+    /// Sends a read to the thread for reads, or to the keeper if there is none.
+    pub(crate) fn send_read(&self, read: Read) -> Result<(), Error> {
+        let parts = &self.inner.parts;
+        if parts.shutdown.is_requested() {
+            return Err(Error::Stopped);
+        }
         if let Err(read) = parts.reader.send(read) {
             let read = move |mut store: &mut dyn crate::store::Store| _ = read(Ok(&mut store));
             parts.keeper.send(Message::UseStore(Box::new(read))).map_err(|_| Error::Stopped)?;
             self.settle();
         }
-        Ok(answer)
+        Ok(())
     }
 }
 
@@ -317,17 +268,6 @@ fn dead_letters(
         Some(topic) if topic.contains('\0') => Ok(Vec::new()),
         topic => store.dead_letters(topic, after, max),
     }
-}
-
-/// Returns the read of the numbers of timeouts that are due by each of `times`.
-fn due_by(
-    times: &[SystemTime],
-) -> Result<impl FnOnce(&mut dyn Reader) -> Result<Vec<TopicDue>, StoreError> + Send + use<>, Error> {
-    if times.len() > MAX_TIMES {
-        return Err(Error::Setting { name: "times", given: times.len().to_string(), allowed: "up to 100 times" });
-    }
-    let times: Vec<_> = times.iter().map(|time| micros(*time)).collect();
-    Ok(move |store: &mut dyn Reader| store.due_by(&times))
 }
 
 /// Returns the read of a page.

@@ -12,16 +12,18 @@
 //! The module `conformance` (feature `conformance`) checks an implementation.
 
 mod boxed;
+mod due;
 mod error;
 mod figures;
 mod pending;
 mod reader;
 
 pub use crate::time::Micros;
+pub(crate) use due::DueCounts;
+pub use due::TopicDue;
 pub use error::StoreError;
 pub use figures::{Counts, Membership};
-pub(crate) use pending::micros;
-pub use pending::{Filter, Pending, PendingRow, StoredPending, TimeoutState, TopicDue};
+pub use pending::{Filter, Pending, PendingRow, StoredPending, TimeoutState};
 pub use reader::{Connect, Reader};
 
 use crate::TimeoutId;

@@ -12,6 +12,7 @@ use crate::permits::{CallPermit, CallPermits};
 use crate::reader_thread::ReaderThread;
 use crate::shutdown::Shutdown;
 use crate::store::Store;
+use crate::timetable::Counted;
 use crate::topic::Topic;
 use crate::transaction::Target;
 use crossbeam_channel::Sender;
@@ -83,6 +84,7 @@ pub(crate) struct Parts {
     pub(crate) permits: Arc<CallPermits>,
     pub(crate) read_permits: Arc<CallPermits>,
     pub(crate) figures: Arc<Figures>,
+    pub(crate) counted: Arc<Counted>,
     pub(crate) shutdown: Arc<Shutdown>,
     pub(crate) topics: HashSet<Arc<str>>,
     pub(crate) max_payload: usize,
@@ -244,7 +246,7 @@ impl DurableTimer {
     }
 
     /// Returns the keeper of a manual timer.
-    fn manual(&self) -> Option<&Arc<ManualKeeper>> {
+    pub(crate) fn manual(&self) -> Option<&Arc<ManualKeeper>> {
         if let Host::Manual(keeper) = &self.inner.host { Some(keeper) } else { None }
     }
 }

@@ -7,7 +7,7 @@ use crate::watched::{List, Watched};
 use collector::DurableCollector;
 use prometheus_client::registry::Registry;
 use std::sync::{Arc, Mutex, PoisonError};
-use timer_durable::{DurableLateRun, DurableTimer, Stats, WeakDurableTimer};
+use timer_durable::{DurableLateRun, DurableTimer, DurableTimetable, Stats, WeakDurableTimer};
 
 /// The durable timers that are exported.
 ///
@@ -46,6 +46,7 @@ use timer_durable::{DurableLateRun, DurableTimer, Stats, WeakDurableTimer};
 /// | `durable_foreign_timeouts_total` | timeouts that others have written for this process |
 /// | `durable_reconnects_total` | attempts to connect again |
 /// | `durable_oldest_due_seconds` | age of the topic's oldest timeout that is due and has not begun, or 0 |
+/// | `durable_due_within_seconds` | the topic's timeouts that are due within a minute, an hour and a day, by the label `le` in seconds |
 /// | `durable_topic_paused` | 1 while the topic is paused, otherwise 0 |
 /// | `durable_topic_attempts_running` | the topic's attempts that have begun and not ended |
 /// | `durable_topic_timeouts_scheduled_total` | the topic's timeouts scheduled by this process |
@@ -67,11 +68,16 @@ use timer_durable::{DurableLateRun, DurableTimer, Stats, WeakDurableTimer};
 /// Those of a topic have the label `topic`, one value for each topic with a handler in this process
 /// and for at most 100 others ([`Stats::topics`]).
 ///
-/// `durable_timeouts_pending` is [`Stats::pending`]. A scrape makes the store count nothing. The
-/// series is absent while the store does not know the number, as for some seconds after a large
-/// SQLite file was opened. In a shared store each process exports the number for the whole store,
-/// so take the maximum over the processes and not the sum. The same is true of
-/// `durable_oldest_due_seconds`.
+/// `durable_timeouts_pending` is [`Stats::pending`], for which a scrape makes the store count
+/// nothing. The series is absent while the store does not know the number, as for some seconds
+/// after a large SQLite file was opened. In a shared store each process exports the number for the
+/// whole store, so take the maximum over the processes and not the sum. The same is true of
+/// `durable_oldest_due_seconds` and `durable_due_within_seconds`.
+///
+/// `durable_due_within_seconds` is counted in the store when an exporter asks for it, beside the
+/// keeper and for at most 5 ms in a minute ([`DurableTimer::timetable`]). A scrape waits for that
+/// for at most 10 ms and otherwise has the numbers of the last count. Each number is absent until
+/// it was counted once. It is a gauge with the label `le`, as `timer_due_within_seconds` is.
 ///
 /// [`DurableLateCause`]: timer_durable::DurableLateCause
 ///
@@ -113,6 +119,7 @@ pub(crate) struct DurableSnapshot {
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "for the live page"))]
     pub(crate) store: String,
     pub(crate) stats: Stats,
+    pub(crate) timetable: DurableTimetable,
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "for the live page"))]
     pub(crate) worst: Vec<DurableLateRun>,
 }
@@ -134,7 +141,7 @@ impl DurableMetrics {
     }
 
     /// Adds this set to a registry. Timers that are watched later are exported as well. A scrape
-    /// does not touch the stores.
+    /// makes the stores count what is due, and reads nothing else from them.
     pub fn register(&self, registry: &mut Registry) {
         registry.register_collector(Box::new(DurableCollector { metrics: self.clone() }));
     }
@@ -146,26 +153,32 @@ impl DurableMetrics {
         list.watched.iter().find(|watched| watched.label == label)?.timer.upgrade()
     }
 
-    /// Returns a snapshot of every living timer of the set. Does not touch the stores.
+    /// Returns a snapshot of every living timer of the set.
     pub(crate) fn snapshots(&self) -> Vec<DurableSnapshot> {
+        self.read(|number, label, timer| DurableSnapshot {
+            number,
+            label,
+            store: timer.store().to_owned(),
+            stats: timer.stats(),
+            timetable: timer.timetable(),
+            worst: timer.worst(),
+        })
+    }
+
+    /// Calls `read` with the number, the label and the handle of every living timer of the set.
+    pub(crate) fn read<R>(&self, read: impl Fn(u64, String, &DurableTimer) -> R) -> Vec<R> {
         let list = || self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let watched = list().watched.clone();
         // The lock is free again, because the last handle of a timer may be dropped here.
-        let (mut snapshots, mut gone) = (Vec::with_capacity(watched.len()), Vec::new());
+        let (mut results, mut gone) = (Vec::with_capacity(watched.len()), Vec::new());
         for Watched { number, label, timer } in watched {
             match timer.upgrade() {
-                Some(timer) => snapshots.push(DurableSnapshot {
-                    number,
-                    label,
-                    store: timer.store().to_owned(),
-                    stats: timer.stats(),
-                    worst: timer.worst(),
-                }),
+                Some(timer) => results.push(read(number, label, &timer)),
                 None => gone.push(number),
             }
         }
         list().remove(&gone);
-        snapshots
+        results
     }
 }
 

@@ -116,8 +116,8 @@
 //! The feature `durable` adds `DurableMetrics` for the timers of `timer-durable`, with another
 //! dashboard (`grafana/durable.json`) and other alerts (`prometheus/durable_alerts.yml`). With the
 //! feature `http` as well, `ServeOptions::durable` adds them to the live page: the store, pending
-//! timeouts, attempts in flight, lag and commit times, dead letters, store errors, and for a shared
-//! store the node with its shards and the age of its lease.
+//! timeouts, those to come, attempts in flight, lag and commit times, dead letters, store errors,
+//! and for a shared store the node with its shards and the age of its lease.
 //!
 //! Pushing to a gateway and a global registry are left to the application.
 //!

@@ -96,9 +96,9 @@ fn lists<S: Store>(bench: &mut Bench<S>) {
 
 fn due_by_topic<S: Store>(bench: &mut Bench<S>) {
     const HOUR: Micros = 3_600_000_000;
-    let (name, past, start) = (bench.name, bench.past(), bench.future());
+    let (name, past, now) = (bench.name, bench.past(), bench.store.now());
     for (topic, due) in
-        [("a", past), ("a", start), ("b", start + 1), ("b", start + 48 * HOUR), ("c", start + 72 * HOUR)]
+        [("a", past), ("a", now + HOUR), ("b", now + 2 * HOUR), ("b", now + 48 * HOUR), ("c", now + 72 * HOUR)]
     {
         bench.insert_as(keyed(due, topic, None));
     }
@@ -106,12 +106,12 @@ fn due_by_topic<S: Store>(bench: &mut Bench<S>) {
     let id = running.id;
     bench.insert_as(running);
     bench.attempt(id);
-    let counts = |bench: &mut Bench<S>, times: &[Micros]| {
-        let due = ok(bench.store.due_by(times), name);
+    let counts = |bench: &mut Bench<S>, delays: &[Micros]| {
+        let due = ok(bench.store.due_within(delays), name);
         due.into_iter().map(|due| (due.topic, due.counts)).collect::<Vec<_>>()
     };
-    let due = counts(bench, &[start + 48 * HOUR, start - 1, start, start + 1]);
-    assert_eq!(due, [("a".to_owned(), vec![2, 1, 2, 2]), ("b".to_owned(), vec![2, 0, 0, 1])], "{name}");
+    let due = counts(bench, &[0, HOUR / 2, HOUR, 2 * HOUR, 49 * HOUR]);
+    assert_eq!(due, [("a".to_owned(), vec![1, 1, 2, 2, 2]), ("b".to_owned(), vec![0, 0, 0, 1, 2])], "{name}");
     assert_eq!(counts(bench, &[]), [], "{name}");
 }
 

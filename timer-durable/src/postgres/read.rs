@@ -11,7 +11,7 @@ use super::statements::SHELVES;
 use super::{SHARDS, write};
 use crate::TimeoutId;
 use crate::store::{
-    Counts, DeadLetter, Filter, Micros, Pending, PendingRow, Position, StoredPending, TimeoutState, TopicDue,
+    Counts, DeadLetter, DueCounts, Filter, Micros, Pending, PendingRow, Position, StoredPending, TimeoutState, TopicDue,
 };
 use crate::transaction::Target;
 use std::ops::Range;
@@ -215,20 +215,34 @@ pub(super) fn dead_letters(
     Ok(letters.collect())
 }
 
-/// Counts the timeouts of each topic that are due by each of `times`. The index of due times finds
-/// them in each shard.
-pub(super) fn due_by(connection: &mut PostgresConnection, times: &[Micros]) -> Result<Vec<TopicDue>, QueryError> {
+/// Counts the timeouts of each topic that are due within each of `delays`. The index of due times
+/// finds them in each shard, and has the topic. Only a row that is due may run, so the rows of
+/// others are not read for that.
+pub(super) fn due_within(connection: &mut PostgresConnection, delays: &[Micros]) -> Result<Vec<TopicDue>, QueryError> {
+    let Some(last) = delays.last() else { return Ok(Vec::new()) };
     let mut tail = Tail::new();
-    let last = tail.bind(Type::INT8, times.iter().max().copied().unwrap_or(Micros::MIN));
-    let mut count = |time: &Micros| format!(", count(*) filter (where t.due <= {})", tail.bind(Type::INT8, *time));
-    let sums = times.iter().map(&mut count).collect::<String>();
+    let (last, steps) =
+        (tail.bind(Type::INT8, (*last).min(Micros::MAX / 2)), tail.bind(Type::INT8_ARRAY, delays.to_vec()));
+    // Each shard counts its timeouts, because the server would sort them all.
     let sql = format!(
-        "select t.topic{sums} from generate_series(0, 63) s(shard), timer.timeout t
-         where t.shard = s.shard::smallint and not t.shelved and t.due <= {last} and {{TAIL}} and ({{RUNS}}) is not true
-         group by t.topic order by t.topic"
+        "with clock as materialized (select timer.now() as now)
+         select c.topic, c.step, sum(c.count)::bigint from clock, generate_series(0, 63) s(shard), lateral (
+             select t.topic, 0 as step, count(*) from timer.timeout t
+             where t.shard = s.shard::smallint and not t.shelved and t.due <= clock.now and {{TAIL}}
+                 and ({{RUNS}}) is not true
+             group by 1
+             union all select t.topic, width_bucket(t.due - clock.now - 1, {steps}), count(*) from timer.timeout t
+             where t.shard = s.shard::smallint and not t.shelved and t.due > clock.now and t.due <= clock.now + {last}
+                 and {{TAIL}}
+             group by 1, 2
+         ) c group by 1, 2"
     );
-    let counts = |row: &Row| (1..=times.len()).map(|nth| row.get::<_, i64>(nth).unsigned_abs()).collect();
-    Ok(tail.run(connection, &sql)?.iter().map(|row| TopicDue::new(row.get::<_, String>(0), counts(row))).collect())
+    let mut counts = DueCounts::new(delays);
+    for row in tail.run(connection, &sql)? {
+        let (step, count) = (row.get::<_, i32>(1), row.get::<_, i64>(2));
+        counts.add_step(row.get(0), step.unsigned_abs() as usize, count.unsigned_abs());
+    }
+    Ok(counts.finish())
 }
 
 pub(super) fn counts(connection: &mut PostgresConnection) -> Result<Counts, QueryError> {

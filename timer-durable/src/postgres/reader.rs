@@ -87,8 +87,8 @@ macro_rules! reader {
                 self.read(|connection| read::list(connection, filter, after, limit))
             }
 
-            fn due_by(&mut self, times: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
-                self.read(|connection| read::due_by(connection, times))
+            fn due_within(&mut self, delays: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
+                self.read(|connection| read::due_within(connection, delays))
             }
 
             fn dead_letters(

@@ -67,7 +67,7 @@ create table timer.timeout(
     autovacuum_vacuum_insert_scale_factor = 0.2,
     autovacuum_vacuum_cost_delay = 0
 );
-create index timeout_by_due on timer.timeout(shard, due, id) where ended is null and not shelved;
+create index timeout_by_due on timer.timeout(shard, due, id) include (topic) where ended is null and not shelved;
 create index timeout_by_shelf on timer.timeout(topic, shard, due, id) where shelved and ended is null;
 create unique index timeout_by_key on timer.timeout(topic, key) where key is not null and ended is null;
 create index timeout_foreign on timer.timeout(foreign_xid, shard) where foreign_xid is not null;

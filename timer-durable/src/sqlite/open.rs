@@ -14,8 +14,18 @@ const APPLICATION: i64 = 0x746d_7264;
 /// The version of the schema.
 const VERSION: i64 = 1;
 
-/// Adds what the first files of this version lack. Programs that do not know it go on.
-const ADDITIONS: &str = "alter table timeout add column traceparent text;";
+/// Adds what the first files of this version lack, besides [`INDEXES`]. Programs that do not know
+/// it go on.
+const ADDITIONS: &str = "
+    alter table timeout add column traceparent text;
+    drop index timeout_by_due;
+    drop index timeout_by_slot;";
+
+/// The indexes that were without the topic in the first files of this version. With it, timeouts
+/// are counted by topic without a look at their rows.
+const INDEXES: &str = "
+    create index timeout_by_due on timeout(due, id, topic) where slot is null;
+    create index timeout_by_slot on timeout(slot, id, due, topic) where slot is not null;";
 
 /// The tables. A payload is behind all columns but one that is read together with it, so other
 /// statements do not read it.
@@ -40,8 +50,6 @@ const SCHEMA: &str = "
         traceparent text
     );
     create unique index timeout_by_id on timeout(id);
-    create index timeout_by_due on timeout(due, id) where slot is null;
-    create index timeout_by_slot on timeout(slot, id, due) where slot is not null;
     create index timeout_by_shelf on timeout(topic, due, id) where slot = -1;
     create unique index timeout_by_key on timeout(topic, key) where key is not null;
     create table dead(
@@ -311,7 +319,7 @@ fn check_sqlite(number: i32) -> Result<(), OpenError> {
 
 fn create(connection: &Connection) -> rusqlite::Result<()> {
     let create = format!(
-        "begin exclusive; {SCHEMA} pragma application_id = {APPLICATION}; pragma user_version = {VERSION}; commit;"
+        "begin exclusive; {SCHEMA} {INDEXES} pragma application_id = {APPLICATION}; pragma user_version = {VERSION}; commit;"
     );
     connection.execute_batch(&create)
 }
@@ -321,7 +329,7 @@ pub(super) fn upgrade(connection: &Connection, path: &Path) -> Result<(), OpenEr
     if has_traces(connection) {
         return Ok(());
     }
-    let upgraded = connection.execute_batch(&format!("begin exclusive; {ADDITIONS} commit;"));
+    let upgraded = connection.execute_batch(&format!("begin exclusive; {ADDITIONS} {INDEXES} commit;"));
     upgraded.map_err(|error| {
         if !connection.is_autocommit() {
             _ = connection.execute_batch("rollback");

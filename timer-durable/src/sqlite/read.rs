@@ -8,7 +8,9 @@ use super::rows::{blob, id};
 use super::shelf;
 use super::slots::{SHELF, WIDTH};
 use super::unreadable::is_unreadable;
-use crate::store::{Counts, Filter, Micros, Pending, PendingRow, Position, StoredPending, TimeoutState, TopicDue};
+use crate::store::{
+    Counts, DueCounts, Filter, Micros, Pending, PendingRow, Position, StoredPending, TimeoutState, TopicDue,
+};
 use crate::transaction::Target;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params, params_from_iter};
@@ -150,26 +152,27 @@ pub(super) fn list(
     Ok(rows)
 }
 
-/// Counts the timeouts of each topic that are due by each of `times`. The indexes of due times and
-/// of slots find them, and each is looked up for its topic.
-pub(super) fn due_by(db: &Connection, times: &[Micros]) -> Result<Vec<TopicDue>> {
+/// Counts the timeouts of each topic that are due within each of `delays` from `now`. The indexes
+/// of due times and of slots have the topic. Only a row that is due may run, so others are not
+/// looked up for that.
+pub(super) fn due_within(db: &Connection, now: Micros, delays: &[Micros]) -> Result<Vec<TopicDue>> {
     let _snapshot = db.unchecked_transaction()?;
-    let sums = (0..times.len()).map(|nth| format!(", sum(due <= ?{})", nth + 3)).collect::<String>();
-    let sql = format!(
-        "select topic{sums} from (
-             select topic, due, begun from timeout where slot is null and due <= ?2
-             union all
-             select topic, due, begun from timeout where slot > -1 and slot <= ?2 and due <= ?2)
-         where begun is null or begun < ?1 group by topic order by topic"
-    );
-    let last = times.iter().max().copied().unwrap_or(Micros::MIN);
-    let values = [epoch(db)?, last].into_iter().chain(times.iter().copied());
-    let mut query = db.prepare_cached(&sql)?;
-    let count = |row: &Row<'_>, nth: usize| row.get::<_, i64>(nth + 1).map(i64::unsigned_abs);
-    let rows = query.query_map(params_from_iter(values), |row| {
-        Ok(TopicDue::new(row.get::<_, String>(0)?, (0..times.len()).map(|nth| count(row, nth)).collect::<Result<_>>()?))
-    })?;
-    rows.filter(|row| !matches!(row, Err(error) if is_unreadable(error))).collect()
+    let last = now.saturating_add(delays.last().copied().unwrap_or(Micros::MIN));
+    let mut query = db.prepare_cached(
+        "select topic, due from timeout
+         where slot is null and due <= ?1 and (due > ?2 or begun is null or begun < ?3)
+         union all select topic, due from timeout
+         where slot > -1 and slot <= ?1 and due <= ?1 and (due > ?2 or begun is null or begun < ?3)",
+    )?;
+    let mut rows = query.query([last, now, epoch(db)?])?;
+    let mut counts = DueCounts::new(delays);
+    while let Some(row) = rows.next()? {
+        // A row that cannot be read becomes a dead letter when it is due.
+        if let (Ok(topic), Ok(due)) = (row.get_ref(0)?.as_str(), row.get_ref(1)?.as_i64()) {
+            counts.add(topic, due.saturating_sub(now));
+        }
+    }
+    Ok(counts.finish())
 }
 
 pub(super) fn counts(db: &Connection) -> Result<Counts> {

@@ -1,5 +1,6 @@
 //! A connection that reads a file beside its owner.
 
+use super::clock::Clock;
 use super::open::{self, OpenError};
 use super::owner::Place;
 use super::{SqliteStore, failed, read, unreadable};
@@ -54,6 +55,12 @@ impl SqliteReader {
         check(&self.places)?;
         read(&self.connection).map_err(failed)
     }
+
+    /// Returns the time on the owner's clock.
+    fn time(&mut self) -> Result<Micros, StoreError> {
+        let floor = self.read(|db| db.query_row("select floor from meta", [], |row| row.get(0)))?;
+        Ok(Clock::new(floor).now())
+    }
 }
 
 fn check(places: &[Place]) -> Result<(), StoreError> {
@@ -64,6 +71,10 @@ impl SqliteStore {
     fn read<R>(&mut self, read: impl FnOnce(&Connection) -> rusqlite::Result<R>) -> Result<R, StoreError> {
         self.check()?;
         read(&self.connection).map_err(failed)
+    }
+
+    fn time(&self) -> Result<Micros, StoreError> {
+        Ok(self.clock.now())
     }
 }
 
@@ -84,8 +95,9 @@ macro_rules! reader {
                 self.read(|db| read::list(db, filter, after, limit))
             }
 
-            fn due_by(&mut self, times: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
-                self.read(|db| read::due_by(db, times))
+            fn due_within(&mut self, delays: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
+                let now = self.time()?;
+                self.read(|db| read::due_within(db, now, delays))
             }
 
             fn dead_letters(

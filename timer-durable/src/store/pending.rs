@@ -99,25 +99,6 @@ impl StoredPending {
     }
 }
 
-/// The numbers of timeouts of a topic that are due by some times.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct TopicDue {
-    /// The topic.
-    pub topic: String,
-    /// One number for each of the times.
-    pub counts: Vec<u64>,
-}
-
-impl TopicDue {
-    /// Returns the numbers of a topic.
-    #[must_use]
-    pub fn new(topic: impl Into<String>, counts: Vec<u64>) -> Self {
-        Self { topic: topic.into(), counts }
-    }
-}
-
 /// The timeouts that a list shows. The default shows all.
 ///
 /// # Examples
@@ -228,7 +209,7 @@ fn system_time(time: Micros) -> SystemTime {
     time.unwrap_or(UNIX_EPOCH)
 }
 
-pub(crate) fn micros(time: SystemTime) -> Micros {
+fn micros(time: SystemTime) -> Micros {
     let micros = |length: Duration| Micros::try_from(length.as_micros()).unwrap_or(Micros::MAX);
     time.duration_since(UNIX_EPOCH).map_or_else(|before| -micros(before.duration()), micros)
 }

@@ -32,14 +32,15 @@ pub trait Reader: Send {
         Err(StoreError::Unsupported("reading back"))
     }
 
-    /// Counts the timeouts of each topic that are due by each of `times`, in the order of topics.
-    /// Timeouts that run or are on a shelf do not count.
+    /// Counts the timeouts of each topic that are due within each of `delays` from now, in the
+    /// order of topics. The delays ascend from zero or more. Timeouts that run or are on a shelf do
+    /// not count.
     ///
     /// # Errors
     ///
     /// [`StoreError`] if the store cannot be read.
-    fn due_by(&mut self, times: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
-        let _ = times;
+    fn due_within(&mut self, delays: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
+        let _ = delays;
         Err(StoreError::Unsupported("counting by topic"))
     }
 
@@ -83,8 +84,8 @@ macro_rules! forward {
                 (**self).list(filter, after, limit)
             }
 
-            fn due_by(&mut self, times: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
-                (**self).due_by(times)
+            fn due_within(&mut self, delays: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
+                (**self).due_within(delays)
             }
 
             fn dead_letters(

@@ -14,6 +14,7 @@ auto_traits! {
     timer_durable::Due<()>: 1 1 1 0,
     timer_durable::DurableTimer: 1 1 1 1,
     timer_durable::DurableTimerBuilder: 1 1 1 0,
+    timer_durable::DurableTimetable: 1 1 1 1,
     timer_durable::Error: 1 1 1 0,
     timer_durable::Fault: 1 1 1 1,
     timer_durable::FaultPoint: 1 1 1 1,

@@ -46,6 +46,7 @@ mod stops;
 mod tally;
 mod terms;
 mod time_limits;
+mod timetable;
 #[cfg(feature = "sqlite")]
 mod tombstones;
 mod topic_stats;

@@ -25,7 +25,7 @@ impl Collector for DurableCollector {
 
 /// Writes a family with the samples of all timers, or nothing if there are none.
 fn write(encoder: &mut DescriptorEncoder<'_>, series: &Series, timers: &[DurableSnapshot]) -> fmt::Result {
-    let samples = timers.iter().flat_map(|timer| series.samples(&timer.stats).into_iter().map(|of| (&timer.label, of)));
+    let samples = timers.iter().flat_map(|timer| series.samples(timer).into_iter().map(|of| (&timer.label, of)));
     let mut samples = samples.peekable();
     if samples.peek().is_none() {
         return Ok(());
@@ -37,10 +37,11 @@ fn write(encoder: &mut DescriptorEncoder<'_>, series: &Series, timers: &[Durable
     };
     // The client appends them again.
     let stem = series.name.strip_suffix("_total").unwrap_or(series.name);
-    let (stem, unit) = stem.strip_suffix("_seconds").map_or((stem, None), |stem| (stem, Some(Unit::Seconds)));
+    let of_times = stem.strip_suffix("_seconds").filter(|_| series.is_in_seconds());
+    let (stem, unit) = of_times.map_or((stem, None), |stem| (stem, Some(Unit::Seconds)));
     let mut family = encoder.encode_descriptor(stem, series.help, unit.as_ref(), kind)?;
-    for (timer, Labeled { label, value }) in samples {
-        let labels: Vec<(&str, &str)> = [(LABEL, timer.as_str())].into_iter().chain(label).collect();
+    for (timer, Labeled { labels: further, value }) in samples {
+        let labels: Vec<(&str, &str)> = [(LABEL, timer.as_str())].into_iter().chain(further).collect();
         let mut metric = family.encode_family(&labels)?;
         match value {
             Sample::Counter(count) => metric.encode_counter::<NoLabelSet, u64, u64>(&count, None)?,

@@ -1,9 +1,11 @@
 //! The table of series of durable timers. Every exporter takes names and descriptions from it.
 
-use crate::series::{CAUSE, TOPIC};
+use super::DurableSnapshot;
+use crate::series::{BOUND, CAUSE, TOPIC};
+use std::sync::Arc;
 use std::time::Duration;
 use timer_durable::store::Membership;
-use timer_durable::{DurableLateCause, Histogram, Stats, TopicStats};
+use timer_durable::{DurableLateCause, Histogram, Stats, TopicDue, TopicStats};
 
 /// The type of a series, and the function that reads it. Gauges of a timer that was stopped are
 /// left out.
@@ -22,6 +24,8 @@ enum Value {
     TopicGauge(fn(&TopicStats) -> u64),
     TopicAge,
     TopicLag,
+    /// The numbers of timeouts of a topic that are due within a minute, an hour and a day.
+    TopicDue,
 }
 
 /// One series, exported for every timer.
@@ -32,9 +36,9 @@ pub(crate) struct Series {
     value: Value,
 }
 
-/// A value of a series, with a label beside that of the timer.
+/// A value of a series, with the labels beside that of the timer.
 pub(crate) struct Labeled<'s> {
-    pub(crate) label: Option<(&'static str, &'s str)>,
+    pub(crate) labels: Vec<(&'static str, &'s str)>,
     pub(crate) value: Sample<'s>,
 }
 
@@ -64,12 +68,20 @@ impl Series {
         }
     }
 
+    /// Returns `true` if the values are times.
+    pub(crate) fn is_in_seconds(&self) -> bool {
+        self.name.contains("_seconds") && !matches!(self.value, Value::TopicDue)
+    }
+
     /// Returns the values of a timer.
-    pub(crate) fn samples<'s>(&self, stats: &'s Stats) -> Vec<Labeled<'s>> {
-        let one = |value| vec![Labeled { label: None, value }];
+    pub(crate) fn samples<'s>(
+        &self,
+        DurableSnapshot { stats, timetable, .. }: &'s DurableSnapshot,
+    ) -> Vec<Labeled<'s>> {
+        let one = |value| vec![Labeled { labels: Vec::new(), value }];
         let member = || stats.membership.as_ref();
         let topics = |value: &dyn Fn(&'s TopicStats) -> Sample<'s>| {
-            let labeled = |(name, topic): (&'s String, _)| Labeled { label: Some((TOPIC, name)), value: value(topic) };
+            let labeled = |(name, topic): (&'s String, _)| Labeled { labels: vec![(TOPIC, name)], value: value(topic) };
             stats.topics.iter().map(labeled).collect()
         };
         match &self.value {
@@ -78,7 +90,7 @@ impl Series {
             Value::Total(get) => member().map_or_else(Vec::new, |member| one(Sample::Counter(get(member)))),
             Value::Lateness => {
                 let part = |cause: DurableLateCause| Labeled {
-                    label: Some((CAUSE, cause.as_str())),
+                    labels: vec![(CAUSE, cause.as_str())],
                     value: Sample::Time(stats.lateness.part(cause)),
                 };
                 DurableLateCause::ALL.map(part).into()
@@ -95,8 +107,25 @@ impl Series {
             }
             Value::TopicGauge(get) => topics(&|topic| Sample::Gauge(get(topic))),
             Value::TopicAge => topics(&|topic| Sample::Age(topic.oldest_due)),
+            Value::TopicDue => {
+                let bounds = [("60.0", &timetable.minute), ("3600.0", &timetable.hour), ("86400.0", &timetable.day)];
+                let counted = bounds.into_iter().filter_map(|(bound, due)| Some((bound, due.as_ref()?)));
+                let labeled = |(bound, due): (&'static str, &'s Arc<[TopicDue]>)| {
+                    stats.topics.keys().map(move |name| {
+                        let value = Sample::Gauge(due_of(due, name));
+                        Labeled { labels: vec![(TOPIC, name), (BOUND, bound)], value }
+                    })
+                };
+                counted.flat_map(labeled).collect()
+            }
         }
     }
+}
+
+/// Returns the number of all timeouts of a topic that were counted.
+pub(crate) fn due_of(due: &[TopicDue], topic: &str) -> u64 {
+    let counts = due.iter().find(|due| due.topic == topic).map(|due| &due.counts);
+    counts.and_then(|counts| counts.last()).copied().unwrap_or(0)
 }
 
 const fn series(name: &'static str, help: &'static str, value: Value) -> Series {
@@ -203,6 +232,7 @@ pub(crate) const SERIES: &[Series] = &[
         "Age of the oldest timeout of the topic that is due and has not begun, or 0.",
         Value::TopicAge,
     ),
+    series("durable_due_within_seconds", "Timeouts of the topic that are due within so many seconds.", Value::TopicDue),
     series(
         "durable_topic_paused",
         "1 while the topic is paused, otherwise 0.",

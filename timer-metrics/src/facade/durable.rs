@@ -10,7 +10,7 @@ use timer_durable::BOUNDS;
 pub(super) fn describe(recorder: &dyn Recorder) {
     for series in SERIES {
         let (name, help) = (series.name.into(), series.help.into());
-        let unit = if series.name.contains("_seconds") { Unit::Seconds } else { Unit::Count };
+        let unit = if series.is_in_seconds() { Unit::Seconds } else { Unit::Count };
         match series.kind() {
             // The counters of the facade are integers.
             Kind::Counter if unit == Unit::Count => recorder.describe_counter(name, Some(unit), help),
@@ -22,8 +22,8 @@ pub(super) fn describe(recorder: &dyn Recorder) {
 
 pub(super) fn samples(timer: &DurableSnapshot) -> Vec<(Key, Sample)> {
     let of_series = |series: &'static series::Series| {
-        series.samples(&timer.stats).into_iter().map(|of| {
-            let labels = [(LABEL, timer.label.as_str())].into_iter().chain(of.label);
+        series.samples(timer).into_iter().map(|of| {
+            let labels = [(LABEL, timer.label.as_str())].into_iter().chain(of.labels);
             let labels: Vec<Label> = labels.map(|(name, value)| Label::new(name, value.to_owned())).collect();
             let sample = match of.value {
                 series::Sample::Counter(count) => Sample::Counter(count),

@@ -120,6 +120,8 @@ fn shows_the_cards(page: &Page) {
     {
         page.until(&format!("{} === '{text}'", part("orders", selector)));
     }
+    page.until(&format!("/^hour: [12], up to [12] per minute$/.test({})", part("orders", "[data-due=hour] .note")));
+    page.until(&format!("{} === 'day: not counted'", part("shared", "[data-due=day] .note")));
     page.until(&format!("/^[12]$/.test({})", part("orders", "[data-field=pending]")));
     page.until(&format!("/[1-9]/.test({})", part("orders", "[data-row=done] td:nth-child(2)")));
     page.until(&format!("/^close · <i>17<.i>2 s late, .* ago: system 2 s$/.test({})", part("orders", ".worst dl")));
@@ -213,8 +215,8 @@ fn a_click_acts_on_a_durable_timer() {
     click(&item("order.close 7/3"), "run", "Failed: not moved, because the timeout has ended");
     page.until(&format!("{} === undefined", item("order.close 7/3")));
     assert_eq!(page.value("document.querySelector('section .answer').classList.contains('fault')"), true);
-    let cells = format!("[...{topic}.querySelectorAll('td')].slice(0, 4).map((cell) => cell.textContent)");
-    page.until(&format!("JSON.stringify({cells}) === '[\"0\",\"1\",\"2\",\"2\"]'"));
+    let cells = format!("[...{topic}.querySelectorAll('td')].slice(0, 5).map((cell) => cell.textContent)");
+    page.until(&format!("JSON.stringify({cells}) === '[\"0\",\"0\",\"1\",\"2\",\"2\"]'"));
     fits_small_and_dark_screens(&page);
     page.value(&format!(
         "({actions}.querySelector('[name=topic]').value = 'other', {actions}.querySelector('form button').click())"

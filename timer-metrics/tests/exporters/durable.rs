@@ -115,14 +115,19 @@ fn a_scrape_has_the_counts_of_each_durable_timer() {
         "durable_topic_lag_seconds_count{timer=\"orders\",topic=\"close\"} 3",
         "durable_topic_paused{timer=\"orders\",topic=\"close\"} 1",
         "durable_oldest_due_seconds{timer=\"orders\",topic=\"close\"} 0.0",
+        "durable_due_within_seconds{timer=\"orders\",topic=\"close\",le=\"60.0\"} 1",
+        "durable_due_within_seconds{timer=\"orders\",topic=\"close\",le=\"3600.0\"} 1",
+        "durable_due_within_seconds{timer=\"orders\",topic=\"mail\",le=\"86400.0\"} 0",
         "durable_timeouts_scheduled_total{timer=\"orders-2\"} 0",
         "durable_shards{timer=\"orders-2\"} 32",
         "durable_shards_taken_total{timer=\"orders-2\"} 7",
     ] {
         assert!(text.contains(&format!("{line}\n")), "{line} in {text}");
     }
+    assert!(!text.contains("# UNIT durable_due_within_seconds"), "its values are no times");
     assert!(!text.contains("durable_shards{timer=\"orders\"}"), "its store belongs to one process");
     assert!(!text.contains("durable_timeouts_pending{timer=\"orders-2\"}"), "its store does not know the number");
+    assert!(!text.contains("durable_due_within_seconds{timer=\"orders-2\""), "its store cannot count");
     timer.stop(Duration::ZERO).unwrap();
     twin.stop(Duration::from_secs(60)).unwrap();
     let text = self::text(&metrics);
@@ -204,6 +209,7 @@ fn figures_of_durable_timers_are_exact() {
         ("topic", json!("close")),
         ("is_paused", json!(false)),
         ("oldest_due_seconds", json!(0.0)),
+        ("due_in_hour", json!(1)),
         ("running", json!(0)),
         ("done", json!(3)),
         ("failed", json!(1)),
@@ -212,6 +218,10 @@ fn figures_of_durable_timers_are_exact() {
     ] {
         assert_eq!(topic[name], value, "{name}");
     }
+    let [minute, hour, day] = ["minute", "hour", "day"].map(|name| orders["timetable"][name].as_array().unwrap());
+    assert_eq!([minute.len(), hour.len(), day.len()], [60, 60, 96]);
+    assert_eq!((&minute[57], &hour[0], &hour[1]), (&json!(1), &json!(1), &json!(0)), "it is due in 58 s");
+    assert_eq!(twin["timetable"], json!({ "minute": null, "hour": null, "day": null }));
     let worst = &orders["worst"];
     assert_eq!(
         (&worst[0]["topic"], &worst[0]["key"], &worst[1]["key"]),
@@ -248,7 +258,7 @@ fn figures_of_durable_timers_are_exact() {
 fn files_and_docs_name_exactly_the_series() {
     let shared = DurableTimer::builder().open(Shared(MemoryStore::new())).unwrap();
     let elsewhere = Topic::<()>::new("mail");
-    let alone = DurableTimer::builder().topic_elsewhere(elsewhere).open(MemoryStore::new()).unwrap();
+    let (alone, _driver) = DurableTimer::builder().topic_elsewhere(elsewhere).build_manual(MemoryStore::new()).unwrap();
     let metrics = DurableMetrics::new();
     metrics.watch(&shared);
     metrics.watch(&alone);

@@ -207,6 +207,7 @@ fn durable_timers_are_published_by_timer_and_topic() {
         assert_eq!(keeper.value("durable_topic_paused{timer=orders,topic=close}"), Some(0.0));
         let is_paused = f64::from(u8::from(topics.len() > 1));
         assert_eq!(keeper.value("durable_topic_paused{timer=orders,topic=mail}"), Some(is_paused));
+        assert_eq!(keeper.value("durable_due_within_seconds{timer=orders,topic=close,le=60.0}"), Some(0.0));
         let lag = keeper.take_records("durable_topic_lag_seconds{timer=orders,topic=close}");
         assert_eq!(lag, [(BOUNDS[13].as_secs_f64(), runs)]);
         topics.truncate(1);
@@ -214,7 +215,7 @@ fn durable_timers_are_published_by_timer_and_topic() {
     let described = keeper.0.lock().unwrap().described.split_off(23);
     assert!(described.len() > 40 && described.iter().all(|(name, ..)| name.starts_with("durable_")), "{described:?}");
     for (name, kind, unit) in &described {
-        let seconds = name.contains("_seconds");
+        let seconds = name.contains("_seconds") && name != "durable_due_within_seconds";
         assert_eq!(*unit, Some(if seconds { Unit::Seconds } else { Unit::Count }), "{name}");
         assert_eq!(*kind == "counter", name.ends_with("_total") && !seconds, "{name}");
         assert_eq!(

@@ -18,7 +18,8 @@ function showTopics(card, timer) {
     button.hidden = !hasActions;
     const total = topic.lag_counts.reduce((sum, count) => sum + count, 0);
     const late = total === 0 ? "–" : quantile(stats.durable_bounds_seconds, topic.lag_counts, total, 0.99);
-    const texts = [topic.running, topic.done, topic.failed, topic.buried].map((count) => number(count, 1e6));
+    const counts = [topic.due_in_hour, topic.running, topic.done, topic.failed, topic.buried];
+    const texts = counts.map((count) => count === null ? "–" : number(count, 1e6));
     for (const [column, text] of [...texts, late].entries()) cells[column].textContent = text;
   }
 }
@@ -33,7 +34,7 @@ function newTopic(card, topic) {
   button.addEventListener("click", () => act(card, button.dataset.action, topic, { topic }));
   head.append(name, note, button);
   row.append(head);
-  for (let column = 0; column < 5; column += 1) row.insertCell();
+  for (let column = 0; column < 6; column += 1) row.insertCell();
   return row;
 }
 

@@ -3,11 +3,12 @@
 use super::super::json::Json;
 use super::history::{Counts, History};
 use super::{totals_and_rates, write_buckets};
+use crate::durable::series::due_of;
 use crate::durable::{DurableMetrics, DurableSnapshot};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 use timer_durable::store::Membership;
-use timer_durable::{BOUNDS, DurableLateCause, DurableLateRun, Stats, TopicStats};
+use timer_durable::{BOUNDS, DurableLateCause, DurableLateRun, DurableTimetable, Stats, TopicDue, TopicStats};
 
 /// The age of a lease above which a probe fails. The alert `DurableLeaseOld` has the same.
 const MAX_LEASE_AGE: Duration = Duration::from_secs(60);
@@ -30,7 +31,7 @@ impl Live {
 
     /// Returns the ages of the leases, see [`leases`].
     pub(super) fn leases(&self, now: Instant) -> (bool, String) {
-        leases(&self.metrics.snapshots(), now)
+        leases(&self.metrics.read(|_, label, timer| (label, timer.stats())), now)
     }
 
     /// Takes a sample and writes the members for durable timers.
@@ -39,7 +40,7 @@ impl Live {
         let recents = self.history.add(now, timers.iter().map(|timer| (timer.number, counts(&timer.stats))));
         json.key("durable_bounds_seconds").array(BOUNDS, Json::seconds);
         json.key("durable").array(timers.iter().zip(&recents), |json, (timer, recent)| {
-            let DurableSnapshot { label, store, stats, worst, .. } = timer;
+            let DurableSnapshot { label, store, stats, timetable, worst, .. } = timer;
             json.object(|json| {
                 json.key("timer").string(label);
                 json.key("store").string(store);
@@ -50,7 +51,15 @@ impl Live {
                 json.key("due").option(if_alive(stats.due), Json::number);
                 json.key("running").option(if_alive(stats.running), Json::number);
                 json.key("worst").array(worst, late_run);
-                json.key("topics").array(&stats.topics, |json, (name, stats)| topic(json, name, stats));
+                json.key("topics").array(&stats.topics, |json, (name, stats)| topic(json, name, stats, timetable));
+                json.key("timetable").object(|json| {
+                    for (name, due) in
+                        [("minute", &timetable.minute), ("hour", &timetable.hour), ("day", &timetable.day)]
+                    {
+                        let due = due.as_ref().filter(|_| !stats.is_stopped);
+                        json.key(name).option(due, |json, due| json.array(steps(due), Json::number));
+                    }
+                });
                 totals_and_rates(json, recent);
                 let histograms = [("lag", &stats.lag), ("commit_time", &stats.commit_time)];
                 for (index, (name, histogram)) in histograms.into_iter().enumerate() {
@@ -71,9 +80,9 @@ impl Live {
 
 /// Returns a line with the age of the lease for each running timer that has one, and `false` if one
 /// of them is too old.
-fn leases(timers: &[DurableSnapshot], now: Instant) -> (bool, String) {
+fn leases(timers: &[(String, Stats)], now: Instant) -> (bool, String) {
     let (mut is_healthy, mut lines) = (true, String::new());
-    for DurableSnapshot { label, stats, .. } in timers.iter().filter(|timer| !timer.stats.is_stopped) {
+    for (label, stats) in timers.iter().filter(|(_, stats)| !stats.is_stopped) {
         let Some(renewed) = stats.membership.as_ref().and_then(|member| member.renewed) else { continue };
         let age = now.saturating_duration_since(renewed);
         is_healthy &= age <= MAX_LEASE_AGE;
@@ -83,11 +92,19 @@ fn leases(timers: &[DurableSnapshot], now: Instant) -> (bool, String) {
     (is_healthy, lines)
 }
 
-fn topic(json: &mut Json, name: &str, stats: &TopicStats) {
+/// Returns the numbers of timeouts of all topics in each step.
+fn steps(due: &[TopicDue]) -> Vec<u64> {
+    let steps = due.first().map_or(0, |due| due.counts.len());
+    let up_to = |step: usize| due.iter().map(|due| due.counts[step]).sum::<u64>();
+    (0..steps).map(|step| up_to(step) - step.checked_sub(1).map_or(0, up_to)).collect()
+}
+
+fn topic(json: &mut Json, name: &str, stats: &TopicStats, timetable: &DurableTimetable) {
     json.object(|json| {
         json.key("topic").string(name);
         json.key("is_paused").boolean(stats.is_paused);
         json.key("oldest_due_seconds").seconds(stats.oldest_due);
+        json.key("due_in_hour").option(timetable.hour.as_ref(), |json, due| json.number(due_of(due, name)));
         json.key("running").number(stats.running);
         json.key("done").number(stats.done);
         json.key("failed").number(stats.failed);
@@ -161,7 +178,7 @@ mod tests {
             member.renewed = age.map(|seconds| now - Duration::from_secs(seconds));
             let mut stats = Stats::default();
             (stats.membership, stats.is_stopped) = (Some(member), is_stopped);
-            DurableSnapshot { number: 0, label: label.to_owned(), store: String::new(), stats, worst: Vec::new() }
+            (label.to_owned(), stats)
         };
         let mut timers =
             vec![timer("orders", Some(60), false), timer("files", None, false), timer("old", Some(90), true)];

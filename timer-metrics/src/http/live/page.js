@@ -130,13 +130,13 @@ function show(card, timer) {
     put("running", timer.tasks_running);
     showBound(card.section, field("bound"), timer);
     field("expected").textContent = `expected lag ${duration(timer.timetable.expected_lag_seconds)}`;
-    showComing(card.section.querySelector(".coming"), timer.timetable);
   } else {
     field("store").textContent = timer.is_stopped ? `${timer.store}, stopped` : timer.store;
     for (const name of ["in_memory", "due", "running"]) put(name, timer[name]);
     showNode(card.section.querySelector(".node"), timer.node);
     showTopics(card, timer);
   }
+  showComing(card.section.querySelector(".coming"), timer.timetable);
   showWorst(card.section.querySelector(".worst"), timer.worst);
   showTrend(card, field("trend"));
   for (const figure of card.section.querySelectorAll("figure")) showLag(card.kind, figure, timer);
@@ -218,14 +218,14 @@ function showTrend(card, note) {
 function showComing(part, timetable) {
   for (const [name, step] of Object.entries(COMING)) {
     const [chart, note] = part.querySelector(`[data-due="${name}"]`).children;
-    const counts = timetable[name];
-    const top = Math.max(...counts);
+    const counts = timetable[name] ?? [];
+    const top = Math.max(0, ...counts);
     const curve = counts.map((count, index) => `V${(39 - (count / Math.max(1, top)) * 38).toFixed(2)}H${index + 1}`).join("");
-    chart.setAttribute("viewBox", `0 0 ${counts.length} 40`);
+    chart.setAttribute("viewBox", `0 0 ${Math.max(1, counts.length)} 40`);
     chart.querySelector(".line").setAttribute("d", `M0,39${curve}`);
     chart.querySelector(".area").setAttribute("d", `M0,40${curve}V40Z`);
     const total = counts.reduce((sum, count) => sum + count, 0);
-    note.textContent = `${name}: ${number(total)}, up to ${number(top)} per ${step}`;
+    note.textContent = timetable[name] ? `${name}: ${number(total)}, up to ${number(top)} per ${step}` : `${name}: not counted`;
     chart.setAttribute("aria-label", `due: ${note.textContent}`);
   }
 }

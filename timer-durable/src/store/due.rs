@@ -1,0 +1,60 @@
+//! The numbers of timeouts that are due within some delays.
+
+use crate::time::Micros;
+use std::collections::BTreeMap;
+
+/// The numbers of timeouts of a topic that are due within some delays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct TopicDue {
+    /// The topic.
+    pub topic: String,
+    /// One number for each of the delays. Each number contains the ones before.
+    pub counts: Vec<u64>,
+}
+
+impl TopicDue {
+    /// Returns the numbers of a topic.
+    #[must_use]
+    pub fn new(topic: impl Into<String>, counts: Vec<u64>) -> Self {
+        Self { topic: topic.into(), counts }
+    }
+}
+
+/// Counts timeouts by topic and by the first delay within which they are due.
+pub(crate) struct DueCounts<'d> {
+    delays: &'d [Micros],
+    topics: BTreeMap<String, Vec<u64>>,
+}
+
+impl<'d> DueCounts<'d> {
+    /// `delays` ascend.
+    pub(crate) fn new(delays: &'d [Micros]) -> Self {
+        Self { delays, topics: BTreeMap::new() }
+    }
+
+    /// Counts a timeout that is due after `delay`, unless that is after the last delay.
+    pub(crate) fn add(&mut self, topic: &str, delay: Micros) {
+        self.add_step(topic, self.delays.partition_point(|step| *step < delay), 1);
+    }
+
+    /// Adds timeouts that are due within the delay with this index, and not within those before.
+    pub(crate) fn add_step(&mut self, topic: &str, step: usize, count: u64) {
+        if step >= self.delays.len() {
+            return;
+        }
+        if !self.topics.contains_key(topic) {
+            self.topics.insert(topic.to_owned(), vec![0; self.delays.len()]);
+        }
+        self.topics.get_mut(topic).into_iter().for_each(|counts| counts[step] += count);
+    }
+
+    pub(crate) fn finish(self) -> Vec<TopicDue> {
+        let sum = |(topic, mut counts): (String, Vec<u64>)| {
+            (1..counts.len()).for_each(|step| counts[step] += counts[step - 1]);
+            TopicDue::new(topic, counts)
+        };
+        self.topics.into_iter().map(sum).collect()
+    }
+}
