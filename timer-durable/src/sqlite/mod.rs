@@ -90,6 +90,8 @@ pub struct SqliteStore {
     tally: Tally,
     /// The topics whose timeouts go to their shelves.
     blocked: Arc<[Arc<str>]>,
+    /// Whether the file keeps the traces of timeouts.
+    has_traces: bool,
     foreign: ForeignWrites,
 }
 
@@ -103,7 +105,7 @@ impl SqliteStore {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let Opened { connection, owner, floor } = open::open(path)?;
-        let log = Log::new(owner.path());
+        let (log, has_traces) = (Log::new(owner.path()), open::has_traces(&connection));
         Ok(Self {
             connection,
             owner,
@@ -114,6 +116,7 @@ impl SqliteStore {
             clock: Clock::new(floor),
             tally: Tally::default(),
             blocked: Arc::default(),
+            has_traces,
             foreign: ForeignWrites::default(),
         })
     }
@@ -126,7 +129,9 @@ impl SqliteStore {
     ///
     /// [`OpenError`] if the file cannot be written.
     pub fn upgrade(&mut self) -> Result<(), OpenError> {
-        open::upgrade(&self.connection, &self.path)
+        open::upgrade(&self.connection, &self.path)?;
+        self.has_traces = true;
+        Ok(())
     }
 
     /// Returns the path that was given to [`open`](Self::open).

@@ -340,7 +340,7 @@ pub(super) fn upgrade(connection: &Connection, path: &Path) -> Result<(), OpenEr
 
 /// Returns `true` if the file keeps the traces of timeouts.
 pub(super) fn has_traces(connection: &Connection) -> bool {
-    connection.prepare_cached("select traceparent from timeout").is_ok()
+    connection.prepare("select traceparent from timeout").is_ok()
 }
 
 /// Checks that the settings that make a commit durable have taken effect.

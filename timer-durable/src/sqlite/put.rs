@@ -1,6 +1,5 @@
 //! Inserts, and their effect on the timeout that has their key.
 
-use super::open::has_traces;
 use super::rows::{blob, change_due, id};
 use super::slots;
 use super::tombstones::Tombstones;
@@ -36,7 +35,7 @@ pub(super) fn insert(tombstones: Tombstones<'_>, create: &mut Create<'_>, new: &
         IfPending::Earlier => due.min(new.due),
         IfPending::Later => due.max(new.due),
         IfPending::Update => {
-            update(db, holder, new)?;
+            update(db, holder, new, create)?;
             let new_due = new.updated_due(due, tombstones.now);
             if new_due < due {
                 change_due(db, holder, new_due, create.far)?;
@@ -45,7 +44,7 @@ pub(super) fn insert(tombstones: Tombstones<'_>, create: &mut Create<'_>, new: &
         }
         IfPending::Debounce => {
             let (cap, new_due) = new.debounced(planned, attempts);
-            update(db, holder, new)?;
+            update(db, holder, new, create)?;
             change_due(db, holder, new_due, create.far)?;
             db.prepare_cached("update timeout set planned = ?2 where id = ?1")?.execute(params![blob(holder), cap])?;
             return Ok(Outcome::Moved(holder, new_due));
@@ -65,11 +64,11 @@ pub(super) fn insert(tombstones: Tombstones<'_>, create: &mut Create<'_>, new: &
 }
 
 /// Gives a pending timeout the contents of an insert.
-fn update(db: &Connection, id: TimeoutId, new: &Insert) -> Result<()> {
+fn update(db: &Connection, id: TimeoutId, new: &Insert, create: &Create<'_>) -> Result<()> {
     let mut update = db
         .prepare_cached("update timeout set format = ?2, payload = ?3, period = ?4, max_lateness = ?5 where id = ?1")?;
     update.execute(params![blob(id), new.format, new.payload, new.period, new.max_lateness])?;
-    if has_traces(db) {
+    if create.has_traces {
         let mut update = db.prepare_cached("update timeout set traceparent = ?2 where id = ?1")?;
         update.execute(params![blob(id), new.traceparent])?;
     }
@@ -104,15 +103,16 @@ const CREATE_UNTRACED: &str =
 /// The statement that creates a row.
 pub(super) struct Create<'c> {
     insert: CachedStatement<'c>,
+    has_traces: bool,
     /// Whether there are dead letters, whose ids are taken as well.
     has_dead: OnceCell<bool>,
     far: Micros,
 }
 
 impl<'c> Create<'c> {
-    pub(super) fn new(db: &'c Connection, far: Micros) -> Result<Self> {
-        let create = if has_traces(db) { CREATE } else { CREATE_UNTRACED };
-        Ok(Self { insert: db.prepare_cached(create)?, has_dead: OnceCell::new(), far })
+    pub(super) fn new(db: &'c Connection, far: Micros, has_traces: bool) -> Result<Self> {
+        let create = if has_traces { CREATE } else { CREATE_UNTRACED };
+        Ok(Self { insert: db.prepare_cached(create)?, has_traces, has_dead: OnceCell::new(), far })
     }
 
     /// Inserts a row. Returns `false` if the id or the key is taken.

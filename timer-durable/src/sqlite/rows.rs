@@ -1,6 +1,5 @@
 //! The statements of a batch.
 
-use super::open::has_traces;
 use super::put::{Create, follow, insert};
 use super::shelf;
 use super::slots::{self, SHELF};
@@ -27,6 +26,8 @@ pub(super) struct Instance<'a> {
     pub(super) now: Micros,
     /// The topics whose timeouts go to their shelves.
     pub(super) blocked: &'a [Arc<str>],
+    /// Whether the file keeps the traces of timeouts.
+    pub(super) has_traces: bool,
 }
 
 /// Executes a batch inside a transaction.
@@ -35,16 +36,13 @@ pub(super) struct Instance<'a> {
 /// statement journal or a temporary table, which would double the time of a row. That excludes
 /// `returning`, and inserts from a `select`.
 pub(super) fn execute(db: &Connection, batch: &[Operation], instance: Instance<'_>) -> Result<Vec<Outcome>> {
-    let Instance { epoch, now, .. } = instance;
+    let Instance { epoch, now, has_traces, .. } = instance;
     let far = slots::far(now);
     let tombstones = Tombstones { db, instance: epoch as u32, now };
-    let mut create = Create::new(db, far)?;
+    let mut create = Create::new(db, far, has_traces)?;
     let mut end = db.prepare_cached("delete from timeout where id = ?1 and attempt = ?2 and begun is not null")?;
-    let mut begin = Begin {
-        find: db.prepare_cached(FIND[usize::from(has_traces(db))])?,
-        update: db.prepare_cached(BEGIN)?,
-        instance,
-    };
+    let mut begin =
+        Begin { find: db.prepare_cached(FIND[usize::from(has_traces)])?, update: db.prepare_cached(BEGIN)?, instance };
     let execute = |operation: &Operation| match operation {
         Operation::Insert(new) => insert(tombstones, &mut create, new),
         Operation::Reset { target, due } => reset(db, target, *due, far),
@@ -266,7 +264,7 @@ struct Begin<'c> {
 
 impl Begin<'_> {
     fn execute(&mut self, db: &Connection, id: TimeoutId) -> Result<Outcome> {
-        let Instance { epoch, now, blocked } = self.instance;
+        let Instance { epoch, now, blocked, .. } = self.instance;
         let mut is_on_shelf = false;
         let begun = self.find.query_row(params![blob(id), epoch], |row| {
             let due = row.get(1)?;

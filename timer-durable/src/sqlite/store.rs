@@ -62,7 +62,8 @@ impl Store for SqliteStore {
 
     fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         let blocked = self.blocked.clone();
-        let instance = |epoch, now| Instance { epoch, now, blocked: &blocked };
+        let has_traces = self.has_traces;
+        let instance = |epoch, now| Instance { epoch, now, blocked: &blocked, has_traces };
         let result = self
             .commit(|connection, epoch, now| rows::execute(connection, batch, instance(epoch, now)).map_err(failed));
         let (outcomes, buried) = match result {
@@ -79,9 +80,10 @@ impl Store for SqliteStore {
     }
 
     fn write_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
-        let mut outcomes = Vec::new();
+        let (mut outcomes, has_traces) = (Vec::new(), self.has_traces);
         let result = self.commit(|connection, epoch, now| {
-            outcomes = rows::execute(connection, inserts, Instance { epoch, now, blocked: &[] }).map_err(failed)?;
+            let instance = Instance { epoch, now, blocked: &[], has_traces };
+            outcomes = rows::execute(connection, inserts, instance).map_err(failed)?;
             // The error rolls the transaction back.
             if are_accepted(inserts, &outcomes) { Ok(()) } else { Err(StoreError::Locked) }
         });
@@ -178,9 +180,9 @@ impl Store for SqliteStore {
     }
 
     fn transact(&mut self, work: TransactionWork<'_>) -> Result<(), StoreError> {
-        let (mut operations, mut outcomes) = (Vec::new(), Vec::new());
+        let (mut operations, mut outcomes, has_traces) = (Vec::new(), Vec::new(), self.has_traces);
         self.commit(|connection, epoch, now| {
-            let mut open = OpenTransaction::new(connection, epoch, now);
+            let mut open = OpenTransaction::new(connection, Instance { epoch, now, blocked: &[], has_traces });
             work(&mut open)?;
             check_names(open.connection)?;
             (operations, outcomes) = (open.operations, open.outcomes);

@@ -2,22 +2,21 @@
 
 use super::failed;
 use super::rows::{self, Instance};
-use crate::store::{Micros, StoreError, StoreTransaction};
+use crate::store::{StoreError, StoreTransaction};
 use crate::transaction::{Operation, Outcome};
 use rusqlite::Connection;
 
 /// A transaction of the user, with the operations that it has executed.
 pub(super) struct OpenTransaction<'c> {
     pub(super) connection: &'c Connection,
-    epoch: i64,
-    now: Micros,
+    instance: Instance<'c>,
     pub(super) operations: Vec<Operation>,
     pub(super) outcomes: Vec<Outcome>,
 }
 
 impl<'c> OpenTransaction<'c> {
-    pub(super) fn new(connection: &'c Connection, epoch: i64, now: Micros) -> Self {
-        Self { connection, epoch, now, operations: Vec::new(), outcomes: Vec::new() }
+    pub(super) fn new(connection: &'c Connection, instance: Instance<'c>) -> Self {
+        Self { connection, instance, operations: Vec::new(), outcomes: Vec::new() }
     }
 }
 
@@ -25,8 +24,7 @@ impl StoreTransaction for OpenTransaction<'_> {
     fn execute(&mut self, operation: &Operation) -> Result<Outcome, StoreError> {
         // A savepoint undoes an operation that fails half-way.
         let batch = std::slice::from_ref(operation);
-        let instance = Instance { epoch: self.epoch, now: self.now, blocked: &[] };
-        let (mut outcomes, _) = rows::execute_apart(self.connection, batch, instance).map_err(failed)?;
+        let (mut outcomes, _) = rows::execute_apart(self.connection, batch, self.instance).map_err(failed)?;
         let outcome = outcomes.pop().ok_or_else(|| StoreError::Failed("no outcome".to_owned()))?;
         self.operations.push(operation.clone());
         self.outcomes.push(outcome.clone());
