@@ -7,16 +7,17 @@ use tokio_postgres::types::Type;
 /// The schema, as a script for `psql`.
 pub(super) const SCHEMA: &str = include_str!("schema.sql");
 
-/// Adds what the first databases of this version lack. Nodes that do not know it go on, because a
-/// function that takes another parameter has a default for it. With the topic in the index,
-/// timeouts are counted by topic without a look at their rows.
+/// Adds what the first databases of this version lack. Nodes that do not know it go on. With the
+/// topic in the index, timeouts are counted by topic without a look at their rows.
 const ADDITIONS: &str = "
     drop index timer.timeout_by_due;
     create index timeout_by_due on timer.timeout(shard, due, id) include (topic) where ended is null and not shelved;
-    alter table timer.timeout add column traceparent text;
+    alter table timer.timeout add column traceparent text;";
+
+/// Drops the functions that take another parameter now. It has a default, and a call that fits two
+/// functions would fail.
+const OUTDATED: &str = "
     drop function if exists
-        timer.put(uuid, bigint, text, text, text, smallint, bytea, bigint, bigint, bigint, smallint, boolean, bigint, bigint),
-        timer.schedule_and_tell(text, text, bytea, bigint, text, uuid, bigint, bigint, bigint),
         timer.schedule(text, bytea, interval, text, text, uuid, smallint, timestamptz, interval, interval),
         timer.schedule(text, text, interval, text, text, uuid, timestamptz, interval, interval),
         timer.schedule(text, jsonb, interval, text, text, uuid, timestamptz, interval, interval);";
@@ -40,7 +41,7 @@ pub(super) fn upgrade(connection: &mut PostgresConnection) -> Result<(), QueryEr
         if !has_traces(connection)? {
             connection.run_all(ADDITIONS)?;
         }
-        if has_functions(connection)? { Ok(()) } else { connection.run_all(&functions()) }
+        if has_functions(connection)? { Ok(()) } else { connection.run_all(&format!("{OUTDATED} {}", functions())) }
     })
 }
 
@@ -58,18 +59,18 @@ fn functions() -> String {
     SCHEMA[from..].replace("create function", "create or replace function")
 }
 
-/// Returns `true` if the database has the functions of this program. A function may change without
-/// a new version of the schema. Equal functions are left alone, because a user who does not own
-/// them cannot replace them.
+/// Returns `true` if the database has the functions of this program, and no others of their names.
+/// A function may change without a new version of the schema. Equal functions are left alone,
+/// because a user who does not own them cannot replace them.
 fn has_functions(connection: &mut PostgresConnection) -> Result<bool, QueryError> {
     let script = in_schema(SCHEMA, connection.schema());
     let bodies: Vec<String> = script.split("$$").skip(1).step_by(2).map(str::to_owned).collect();
-    let missing = "select exists (
-        select from unnest($1) body
-        where not exists (select from pg_proc where pronamespace = 'timer'::regnamespace and prosrc = body)
-    )";
-    let rows = connection.run(missing, &[Type::TEXT_ARRAY], &[&bodies])?;
-    Ok(!rows.first().ok_or(QueryError::NoRow)?.get::<_, bool>(0))
+    let are_equal = "with found as (select * from pg_proc where pronamespace = 'timer'::regnamespace),
+            own as (select * from found where prosrc = any ($1))
+        select not exists (select from unnest($1) body where body not in (select prosrc from own))
+            and not exists (select from found where prosrc <> all ($1) and proname in (select proname from own))";
+    let rows = connection.run(are_equal, &[Type::TEXT_ARRAY], &[&bodies])?;
+    Ok(rows.first().ok_or(QueryError::NoRow)?.get::<_, bool>(0))
 }
 
 /// Installs the schema unless the database has it.

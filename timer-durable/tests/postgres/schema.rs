@@ -66,7 +66,12 @@ fn a_database_of_version_1_is_used_and_upgraded() {
          grant select, insert, update, delete on all tables in schema timer to {clerk};
          grant usage, select on all sequences in schema timer to {clerk}"
     ));
+    let used = "from pg_proc where pronamespace = 'timer'::regnamespace and proname <> 'schedule'";
+    let used = old.sql(&format!("select string_agg(oid::text, ', '), count(*) {used}"));
+    let (ids, count) = used.split_once('|').unwrap();
     PostgresStore::upgrade(&old.url()).unwrap();
+    let still = old.sql(&format!("select count(*) from pg_proc where oid in ({ids})"));
+    assert_eq!(still, count, "a call in progress would fail without its function");
     let url = format!("postgres://{clerk}:right@127.0.0.1:{}/{}", old.server.port(), old.name);
     PostgresStore::upgrade(&url).expect("there is nothing to replace");
     old.sql(
@@ -83,6 +88,23 @@ fn a_database_of_version_1_is_used_and_upgraded() {
     old.sql(schedule);
     node.0.leave().unwrap();
     assert_eq!(trace_of(&mut old.join()).as_deref(), Some("second"), "a node that connects afterwards");
+}
+
+/// A program of an earlier release that upgrades brings its functions back.
+#[test]
+fn an_upgrade_by_an_earlier_program_is_mended() {
+    let Some(database) = Database::create() else { return };
+    database.sql(PostgresStore::schema());
+    let facts = database.sql(FACTS);
+    database.sql(
+        "create function timer.schedule(
+             topic text, payload text, delay interval default null, key text default null,
+             if_pending text default 'keep', id uuid default null, at timestamptz default null,
+             period interval default null, max_lateness interval default null
+         ) returns uuid language plpgsql as $$ begin return null; end $$",
+    );
+    PostgresStore::upgrade(&database.url()).unwrap();
+    assert_eq!(database.sql(FACTS), facts);
 }
 
 #[test]
