@@ -219,7 +219,8 @@ impl PostgresStore {
     /// # Errors
     ///
     /// [`ConnectError`] if the server cannot be reached, if the database has no schema `timer` or
-    /// one of another version, or if the user does not own the functions. Nothing was changed.
+    /// one of another version, if the user does not own the functions, or if the table is locked by
+    /// others for 1.5 s. The call can be repeated.
     pub fn upgrade(url: &str) -> Result<(), ConnectError> {
         PostgresOptions::from_url(url)?.upgrade()
     }

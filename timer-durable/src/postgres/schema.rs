@@ -2,16 +2,28 @@
 
 use super::connection::{PostgresConnection, in_schema};
 use super::query_error::QueryError;
+use std::time::Duration;
 use tokio_postgres::types::Type;
 
 /// The schema, as a script for `psql`.
 pub(super) const SCHEMA: &str = include_str!("schema.sql");
 
-/// Adds what the first databases of this version lack. Nodes that do not know it go on. With the
-/// topic in the index, timeouts are counted by topic without a look at their rows.
+/// Builds the index of due times anew, with the topic, so that timeouts are counted by topic
+/// without a look at their rows. Each statement is its own transaction, during which others write.
+/// The first one removes the remains of an upgrade that was killed.
+const INDEX: [&str; 2] = [
+    "drop index concurrently if exists timer.timeout_by_due_2",
+    "create index concurrently timeout_by_due_2 on timer.timeout(shard, due, id) include (topic)
+     where ended is null and not shelved",
+];
+
+/// How long the client waits for the index.
+const INDEX_LIMIT: Duration = Duration::from_secs(3600);
+
+/// Adds what the first databases of this version lack. Nodes that do not know it go on.
 const ADDITIONS: &str = "
     drop index timer.timeout_by_due;
-    create index timeout_by_due on timer.timeout(shard, due, id) include (topic) where ended is null and not shelved;
+    alter index timer.timeout_by_due_2 rename to timeout_by_due;
     alter table timer.timeout add column traceparent text;";
 
 /// Drops the functions that take another parameter now. It has a default, and a call that fits two
@@ -21,6 +33,10 @@ const OUTDATED: &str = "
         timer.schedule(text, bytea, interval, text, text, uuid, smallint, timestamptz, interval, interval),
         timer.schedule(text, text, interval, text, text, uuid, timestamptz, interval, interval),
         timer.schedule(text, jsonb, interval, text, text, uuid, timestamptz, interval, interval);";
+
+/// How long the upgrade waits for a lock. All calls wait behind it, and a node repeats a statement
+/// for two seconds. A vacuum makes way after one second, the default of `deadlock_timeout`.
+const LOCK_TIMEOUT: &str = "set local lock_timeout = '1500ms'";
 
 /// Installs the schema if the database is empty. Returns `false` if the database has no schema.
 pub(super) fn prepare(connection: &mut PostgresConnection) -> Result<bool, QueryError> {
@@ -37,7 +53,15 @@ pub(super) fn prepare(connection: &mut PostgresConnection) -> Result<bool, Query
 
 /// Gives the schema the columns and the functions that it lacks.
 pub(super) fn upgrade(connection: &mut PostgresConnection) -> Result<(), QueryError> {
+    if !has_traces(connection)? {
+        connection.set_limit(INDEX_LIMIT);
+        for statement in INDEX {
+            let statement = in_schema(statement, connection.schema()).into_owned();
+            connection.batch_execute(&statement)?;
+        }
+    }
     alone(connection, |connection| {
+        connection.batch_execute(LOCK_TIMEOUT)?;
         if !has_traces(connection)? {
             connection.run_all(ADDITIONS)?;
         }

@@ -4,6 +4,7 @@ use timer_durable::store::Store;
 use timer_durable::transaction::{IfPending, Insert, Operation, Outcome};
 use timer_durable::{ConnectError, PostgresStore, TimeoutId};
 
+use super::locks::Session;
 use super::{Database, Node};
 
 /// The schema of the first release.
@@ -105,6 +106,46 @@ fn an_upgrade_by_an_earlier_program_is_mended() {
     );
     PostgresStore::upgrade(&database.url()).unwrap();
     assert_eq!(database.sql(FACTS), facts);
+}
+
+/// An `alter table` that waits would make all others wait behind it.
+#[test]
+fn an_upgrade_does_not_wait_for_a_long_transaction() {
+    let Some(database) = Database::create() else { return };
+    database.sql(VERSION_1);
+    let mut node = database.join();
+    let mut session = Session::begin(&database);
+    session.ask("select count(*) from timer.pending");
+    std::thread::scope(|scope| {
+        let upgrade = scope.spawn(|| PostgresStore::upgrade(&database.url()).unwrap_err());
+        while !upgrade.is_finished() {
+            node.insert();
+        }
+        let error = upgrade.join().unwrap();
+        assert!(error.to_string().contains("lock timeout"), "{error}");
+    });
+    node.insert();
+    session.end("commit");
+    PostgresStore::upgrade(&database.url()).unwrap();
+}
+
+#[test]
+fn others_write_while_an_upgrade_builds_its_index() {
+    let Some(database) = Database::create() else { return };
+    database.sql(VERSION_1);
+    let mut node = database.join();
+    database.sql("create index timeout_by_due_2 on timer.timeout(id)"); // an upgrade was killed
+    let mut session = Session::begin(&database);
+    session.ask("select timer.schedule('topic', 'payload'::text, '1 s')");
+    std::thread::scope(|scope| {
+        let upgrade = scope.spawn(|| PostgresStore::upgrade(&database.url()));
+        let waits = "select count(*) from pg_stat_activity where datname = current_database()
+            and wait_event_type = 'Lock' and query like '% index concurrently %'";
+        database.wait_for(waits, "1");
+        node.insert();
+        session.end("commit");
+        upgrade.join().unwrap().unwrap();
+    });
 }
 
 #[test]
