@@ -68,9 +68,8 @@ impl DurableTimer {
     ///
     /// If a count is too old, the thread for reads counts anew, and the call waits for it for at
     /// most 10 ms. So it may return an old count, and the next call returns the new one. A count is
-    /// kept for 1 % of the time that it covers, or for longer if it is expensive, so that all
-    /// counts take at most 5 ms in a minute. None is kept for longer than the time that it covers,
-    /// even if the counts then take more.
+    /// kept for 36,000 times as long as it took, so that all counts take at most 5 ms in a minute.
+    /// None is kept for longer than the time that it covers, even if the counts then take more.
     ///
     /// On virtual time each call counts, and on the keeper's own thread none does. If the store is
     /// a [`MemoryStore`](crate::MemoryStore), the keeper counts.

@@ -2,8 +2,8 @@
 //!
 //! Nothing is kept for it while timeouts come and go. If somebody asks for a timetable, the thread
 //! for reads counts the timeouts by the index of due times, separately for the next minute, hour
-//! and day. Each count is kept for a share of the time that it covers. The share is [`MIN_SHARE`],
-//! or as much as it takes for all counts to cost at most 5 ms in a minute.
+//! and day. Each count is kept for [`MULTIPLE`] times as long as it took, so all three take at most
+//! 5 ms in a minute, and the count of few timeouts is never old.
 
 use crate::store::{Micros, TopicDue};
 use crate::time::micros;
@@ -14,12 +14,8 @@ use std::time::{Duration, Instant};
 const RANGES: [(Duration, u32); 3] =
     [(Duration::from_secs(1), 60), (Duration::from_secs(60), 60), (Duration::from_secs(900), 96)];
 
-/// The least share of its range for which a count is kept.
-const MIN_SHARE: f64 = 0.01;
-
-/// The time for which a count is kept, in multiples of the time that it took, if it was the only
-/// one.
-const MULTIPLE: f64 = 12_000.0;
+/// The time for which a count is kept, in multiples of the time that it took.
+const MULTIPLE: u32 = 36_000;
 
 /// The numbers of timeouts of each topic that are due within the next minute, hour and day, as
 /// returned by [`DurableTimer::timetable`](crate::DurableTimer::timetable).
@@ -56,12 +52,6 @@ fn range((step, count): (Duration, u32)) -> Duration {
     step * count
 }
 
-/// Returns the share of its range for which each count is kept.
-fn share(costs: [Duration; 3]) -> f64 {
-    let loads = costs.iter().zip(RANGES).map(|(cost, of)| cost.as_secs_f64() / range(of).as_secs_f64());
-    (MULTIPLE * loads.sum::<f64>()).clamp(MIN_SHARE, 1.0)
-}
-
 impl Counted {
     /// Returns the delays of a range.
     pub(crate) fn delays(nth: usize) -> Vec<Micros> {
@@ -82,11 +72,10 @@ impl Counted {
     /// Returns the ranges to count, each with a value that lives until the count has ended. Without
     /// `keeps`, each count is too old.
     pub(crate) fn begin(&self, keeps: bool) -> Vec<(usize, Arc<()>)> {
-        let mut counts = self.lock();
-        let share = if keeps { share(counts.each_ref().map(|count| count.cost)) } else { 0.0 };
         let mut begun = Vec::new();
-        for (nth, (count, of)) in counts.iter_mut().zip(RANGES).enumerate() {
-            let is_old = count.last.as_ref().is_none_or(|(at, _)| at.elapsed() >= range(of).mul_f64(share));
+        for (nth, (count, of)) in self.lock().iter_mut().zip(RANGES).enumerate() {
+            let kept = if keeps { range(of).min(count.cost * MULTIPLE) } else { Duration::ZERO };
+            let is_old = count.last.as_ref().is_none_or(|(at, _)| at.elapsed() >= kept);
             if is_old && count.progress.strong_count() == 0 {
                 let progress = Arc::new(());
                 count.progress = Arc::downgrade(&progress);
@@ -110,23 +99,6 @@ impl Counted {
 mod tests {
     use super::*;
 
-    /// Returns the CPU time of all counts per minute in milliseconds.
-    fn cost(costs: [Duration; 3]) -> f64 {
-        let share = share(costs);
-        let each = costs.iter().zip(RANGES);
-        each.map(|(cost, of)| cost.as_secs_f64() * 6e4 / (range(of).as_secs_f64() * share)).sum()
-    }
-
-    #[test]
-    fn counts_take_5_ms_in_a_minute() {
-        const MICRO: Duration = Duration::from_micros(1);
-        assert_eq!(share([MICRO; 3]), MIN_SHARE);
-        assert!(cost([40 * MICRO, 100 * MICRO, 1_000 * MICRO]) <= 5.0);
-        let million = [200 * MICRO, 6_000 * MICRO, 175_000 * MICRO];
-        assert!((cost(million) - 5.0).abs() < 1e-6 && share(million) < 0.09, "{}", share(million));
-        assert_eq!(share([Duration::from_secs(1); 3]), 1.0);
-    }
-
     #[test]
     fn a_range_is_counted_again_when_its_count_is_old() {
         let counted = Counted::default();
@@ -136,12 +108,19 @@ mod tests {
         assert!(begin().0.is_empty(), "they are in progress");
         drop(progress);
         let due = || Some(vec![TopicDue::new("t", vec![1])]);
-        counted.set(0, Instant::now(), due());
-        counted.set(1, Instant::now(), None);
+        let set = |nth, age, cost, due| {
+            counted.set(nth, Instant::now() - age, due);
+            counted.lock()[nth].cost = cost;
+        };
+        let [milli, minute] = [Duration::from_millis(1), Duration::from_secs(60)];
+        set(0, Duration::ZERO, milli, due());
+        set(1, Duration::ZERO, milli, None);
         assert_eq!(begin().0, [2], "that one was lost");
         assert!(counted.get().minute.is_some() && counted.get().hour.is_none());
-        let Some(old) = Instant::now().checked_sub(Duration::from_secs(61)) else { return };
-        counted.set(0, old, due());
-        assert_eq!((begin().0, counted.get().minute), (vec![0, 2], None));
+        set(1, minute / 2, milli, due());
+        set(2, minute / 2, milli / 2, due());
+        assert_eq!(begin().0, [2], "1 ms in 36 s, three times, is 5 ms in a minute");
+        set(0, minute, 1_000 * milli, due());
+        assert_eq!((begin().0, counted.get().minute), (vec![0, 2], None), "it has passed");
     }
 }
