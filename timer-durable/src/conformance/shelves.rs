@@ -121,13 +121,19 @@ fn topics<S: Store>(bench: &mut Bench<S>) {
         bench.insert_as(new.clone());
         new.id
     });
-    let (mut found, topics) = (Vec::new(), ["c", "a", "d"].map(Arc::from));
-    match bench.store.find_topics(&[&ids[..], &[TimeoutId::new()]].concat(), &topics, &mut found) {
-        Err(StoreError::Unsupported(_)) => return,
-        result => ok(result, bench.name),
+    let topics = ["c", "a", "d"].map(Arc::from);
+    for is_loaded in [false, true] {
+        if is_loaded {
+            assert_eq!(bench.pending().len(), 3);
+        }
+        let mut found = Vec::new();
+        match bench.store.find_topics(&[&ids[..], &[TimeoutId::new()]].concat(), &topics, &mut found) {
+            Err(StoreError::Unsupported(_)) => return,
+            result => ok(result, bench.name),
+        }
+        found.sort_unstable_by_key(|(_, topic)| *topic);
+        assert_eq!(found, [(ids[2], 0), (ids[0], 1)]);
     }
-    found.sort_unstable_by_key(|(_, topic)| *topic);
-    assert_eq!(found, [(ids[2], 0), (ids[0], 1)]);
 }
 
 fn pauses<S: Store>(bench: &mut Bench<S>) {

@@ -36,6 +36,7 @@ pub use reader::SqliteReader;
 
 use crate::store::{Micros, StoreError};
 use rusqlite::{Connection, ErrorCode};
+use slots::PageTopics;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tally::Tally;
@@ -90,6 +91,7 @@ pub struct SqliteStore {
     tally: Tally,
     /// The topics whose timeouts go to their shelves.
     blocked: Arc<[Arc<str>]>,
+    page_topics: PageTopics,
     /// Whether the file keeps the traces of timeouts.
     has_traces: bool,
     foreign: ForeignWrites,
@@ -116,6 +118,7 @@ impl SqliteStore {
             clock: Clock::new(floor),
             tally: Tally::default(),
             blocked: Arc::default(),
+            page_topics: PageTopics::default(),
             has_traces,
             foreign: ForeignWrites::default(),
         })

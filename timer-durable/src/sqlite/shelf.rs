@@ -1,7 +1,7 @@
 //! The shelves of topics that are blocked, and the topics that are paused.
 
 use super::rows::{blob, id};
-use super::slots::SHELF;
+use super::slots::{PageTopics, SHELF};
 use super::unreadable::{self, UnreadableRows, is_unreadable};
 use crate::TimeoutId;
 use crate::store::Position;
@@ -50,18 +50,23 @@ pub(super) fn load(
 /// Appends the timeouts that belong to one of the topics, each with the index of its topic.
 pub(super) fn find_topics(
     db: &Connection,
+    page: &PageTopics,
     ids: &[TimeoutId],
     topics: &[Arc<str>],
     out: &mut Vec<(TimeoutId, usize)>,
 ) -> Result<()> {
     let mut query = db.prepare_cached("select topic from timeout where id = ?1")?;
     for id in ids {
-        let index = query.query_row([blob(*id)], |row| {
+        let index_of = |found: &str| topics.iter().position(|topic| found == &**topic);
+        let index = match page.get(id) {
+            Some(found) => index_of(found),
             // Others may have written any type.
-            let found = row.get_ref(0)?.as_str().ok();
-            Ok(topics.iter().position(|topic| found == Some(&**topic)))
-        });
-        out.extend(index.optional()?.flatten().map(|index| (*id, index)));
+            None => {
+                let read = |row: &Row<'_>| Ok(row.get_ref(0)?.as_str().ok().and_then(index_of));
+                query.query_row([blob(*id)], read).optional()?.flatten()
+            }
+        };
+        out.extend(index.map(|index| (*id, index)));
     }
     Ok(())
 }

@@ -99,7 +99,7 @@ impl Store for SqliteStore {
         self.check()?;
         let page = Page { range, max, epoch: self.epoch };
         let start = page.range.start;
-        match page.load(&self.connection, self.clock.now(), out).map_err(failed)? {
+        match page.load(&self.connection, self.clock.now(), &mut self.page_topics, out).map_err(failed)? {
             Loaded::Before(bound) => return Ok(bound),
             Loaded::Unsorted(slot) => {
                 self.commit(|connection, _, _| slots::move_rows(connection, slot).map_err(failed))?;
@@ -133,7 +133,7 @@ impl Store for SqliteStore {
         topics: &[Arc<str>],
         out: &mut Vec<(TimeoutId, usize)>,
     ) -> Result<(), StoreError> {
-        shelf::find_topics(&self.connection, ids, topics, out).map_err(failed)
+        shelf::find_topics(&self.connection, &self.page_topics, ids, topics, out).map_err(failed)
     }
 
     fn shelved_topics(&mut self) -> Result<Vec<String>, StoreError> {
