@@ -5,7 +5,8 @@
 //! `process TOPIC` in the same trace. Each later attempt has a trace of its own with a link to the
 //! call, so that neither retries over days nor a periodic timeout make one trace that never ends.
 //!
-//! The tracer is the global one of the crate `opentelemetry`, and so is the context of a call.
+//! The tracer is the global one of the crate `opentelemetry`, and so is the context of a call. A
+//! tracer that panics costs a span and nothing else.
 //!
 //! [conventions]: https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/
 
@@ -17,7 +18,9 @@ use opentelemetry::trace::{
 };
 use opentelemetry::{Context, InstrumentationScope, KeyValue};
 use std::fmt::Display;
+use std::mem::take;
 use std::sync::LazyLock;
+use timer_executor::panics;
 
 /// The span of a call that schedules a timeout.
 pub(crate) struct CallSpan(Option<BoxedSpan>);
@@ -28,27 +31,38 @@ impl CallSpan {
         if traceparent.is_some() {
             return Self(None);
         }
-        let span = start(call(topic, "send"), &Context::current());
-        *traceparent = write(span.span_context());
-        Self(Some(span))
+        Self(contained(|| {
+            let span = start(call(topic, "send"), &Context::current());
+            *traceparent = write(span.span_context());
+            Some(span)
+        }))
     }
 
-    pub(crate) fn end(self, answer: Result<TimeoutId, &impl Display>) {
-        let Some(mut span) = self.0 else { return };
-        match answer {
-            Ok(timeout) => span.set_attribute(id(timeout)),
-            Err(error) => {
-                span.set_attribute(KeyValue::new("error.type", "_OTHER"));
-                span.set_status(Status::error(error.to_string()));
+    pub(crate) fn end(mut self, answer: Result<TimeoutId, &impl Display>) {
+        let Some(mut span) = self.0.take() else { return };
+        contained(|| {
+            match answer {
+                Ok(timeout) => span.set_attribute(id(timeout)),
+                Err(error) => {
+                    span.set_attribute(KeyValue::new("error.type", "_OTHER"));
+                    span.set_status(Status::error(error.to_string()));
+                }
             }
-        }
+            drop(span);
+        });
+    }
+}
+
+impl Drop for CallSpan {
+    fn drop(&mut self) {
+        contained(|| drop(self.0.take()));
     }
 }
 
 /// Returns the trace of a timeout that is made here and written later, by a transaction or the end
 /// of an attempt.
 pub(crate) fn created(topic: &str) -> Option<String> {
-    write(start(call(topic, "create"), &Context::current()).span_context())
+    contained(|| write(start(call(topic, "create"), &Context::current()).span_context()))
 }
 
 /// The context of a caller whose function runs on another thread.
@@ -66,8 +80,18 @@ impl Current {
     }
 }
 
+impl Drop for Current {
+    fn drop(&mut self) {
+        // It may be the last one of its span.
+        contained(|| drop(take(&mut self.0)));
+    }
+}
+
 /// The span of an attempt.
-pub(crate) struct AttemptSpan(Current);
+pub(crate) struct AttemptSpan {
+    context: Current,
+    is_open: bool,
+}
 
 impl AttemptSpan {
     /// Starts the span of an attempt that has begun `lag` after its due time.
@@ -86,23 +110,46 @@ impl AttemptSpan {
             Some(call) => span = span.with_links(vec![Link::with_context(call)]),
             None => {}
         }
-        Self(Current(Context::new().with_span(start(span, &parent))))
+        let context = Current(contained(|| Context::new().with_span(start(span, &parent))));
+        Self { context, is_open: true }
     }
 
     /// Runs a part of the handler.
     pub(crate) fn during<R>(&self, run: impl FnOnce() -> R) -> R {
-        self.0.during(run)
+        self.context.during(run)
     }
 
     /// Ends the span, with the reason if the attempt has failed.
-    pub(crate) fn end(self, failure: Option<&str>) {
-        let span = self.0.0.span();
-        if let Some(failure) = failure {
-            span.set_attribute(KeyValue::new("error.type", "_OTHER"));
-            span.set_status(Status::error(failure.to_owned()));
-        }
-        span.end();
+    pub(crate) fn end(mut self, failure: Option<&str>) {
+        self.finish(failure);
     }
+
+    fn finish(&mut self, failure: Option<&str>) {
+        self.is_open = false;
+        contained(|| {
+            let span = self.context.0.span();
+            if let Some(failure) = failure {
+                span.set_attribute(KeyValue::new("error.type", "_OTHER"));
+                span.set_status(Status::error(failure.to_owned()));
+            }
+            span.end();
+        });
+    }
+}
+
+impl Drop for AttemptSpan {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.finish(Some("the handler was dropped"));
+        }
+    }
+}
+
+/// Runs code of the tracer and of its processors, which may panic.
+fn contained<R: Default>(run: impl FnOnce() -> R) -> R {
+    let mut result = R::default();
+    panics::contain("a tracer panicked", || result = run());
+    result
 }
 
 fn id(id: TimeoutId) -> KeyValue {

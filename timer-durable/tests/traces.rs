@@ -7,14 +7,16 @@
 #[path = "durable/folder.rs"]
 mod folder;
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::FutureExt;
 use opentelemetry::global;
 use opentelemetry::trace::{Span as _, SpanContext, SpanKind, Status, TraceContextExt, TraceId, Tracer};
 use opentelemetry::{Context, KeyValue};
-use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, Span, SpanData, SpanProcessor};
 use timer_durable::{Done, Due, DurableTimer, DurableTimerBuilder, Later, MemoryStore, Retry, SqliteStore, Topic};
 
 use folder::Folder;
@@ -35,9 +37,33 @@ fn exporter() -> &'static InMemorySpanExporter {
     static EXPORTER: OnceLock<InMemorySpanExporter> = OnceLock::new();
     EXPORTER.get_or_init(|| {
         let exporter = InMemorySpanExporter::default();
-        global::set_tracer_provider(SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build());
+        let builder = SdkTracerProvider::builder().with_simple_exporter(exporter.clone());
+        global::set_tracer_provider(builder.with_span_processor(Panicking).build());
         exporter
     })
+}
+
+/// Panics at the start or at the end of the spans of a topic with this name.
+#[derive(Debug)]
+struct Panicking;
+
+impl SpanProcessor for Panicking {
+    fn on_start(&self, span: &mut Span, _: &Context) {
+        let name = span.exported_data().map(|span| span.name).unwrap_or_default();
+        assert!(!name.ends_with("start panics"));
+    }
+
+    fn on_end(&self, span: SpanData) {
+        assert!(!span.name.ends_with("end panics"));
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+        Ok(())
+    }
 }
 
 /// Returns the finished spans of a trace, and of those that have a link to it, in their order.
@@ -144,4 +170,65 @@ fn work_on_the_thread_of_the_keeper_belongs_to_its_caller() {
     let work = || timer.transaction(|tx| Ok(tx.new_timeout(CLOSE, SECOND, "17")?)).unwrap();
     let (request, _) = request(work);
     assert_eq!(names(&spans_of(request.trace_id())), ["request", "schedule order.close"]);
+}
+
+#[test]
+fn a_tracer_that_panics_costs_spans_only() {
+    exporter();
+    for (name, is_async) in
+        [("start panics", false), ("start panics", true), ("end panics", false), ("end panics", true)]
+    {
+        let topic: Topic<String> = Topic::new(name);
+        let runs = Arc::new(AtomicUsize::new(0));
+        let counted = runs.clone();
+        let run = move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Ok::<(), Retry>(())
+        };
+        let builder = DurableTimer::builder().spawn(|future| future.now_or_never().unwrap());
+        let builder = match is_async {
+            true => builder.topic_async(topic, move |_: Due<String>| futures::future::ready(run())),
+            false => builder.topic(topic, move |_: &Due<String>| run()),
+        };
+        let (timer, mut driver) = builder.build_manual(MemoryStore::new()).unwrap();
+        let call = || timer.timeout_builder(topic, "17").after(SECOND);
+        call().schedule().unwrap();
+        drop(call().schedule_async());
+        timer.schedule_many([call(), call()]).unwrap();
+        timer.transaction(move |tx| Ok(tx.new_timeout(topic, SECOND, "17")?)).unwrap();
+        assert_eq!((driver.advance(3600 * SECOND), runs.load(Ordering::Relaxed)), (5, 5), "{name}, {is_async}");
+    }
+}
+
+#[test]
+fn the_keeper_outlives_a_span_that_it_drops_last() {
+    exporter();
+    let timer = DurableTimer::builder().topic_elsewhere(CLOSE).open(MemoryStore::new()).unwrap();
+    let context = Context::new().with_span(global::tracer("test").start_with_context("end panics", &Context::new()));
+    let (reached, wait) = std::sync::mpsc::channel();
+    let (go, going) = std::sync::mpsc::channel::<()>();
+    let work = move |_: &mut timer_durable::Transaction<'_>| {
+        reached.send(()).unwrap();
+        Ok(going.recv()?)
+    };
+    let future = {
+        let _guard = context.clone().attach();
+        timer.transaction_async(work)
+    };
+    wait.recv().unwrap();
+    drop((future, context));
+    go.send(()).unwrap();
+    timer.new_timeout(CLOSE, SECOND, "17").unwrap();
+}
+
+#[test]
+fn the_span_of_a_handler_that_is_dropped_has_failed() {
+    exporter();
+    let builder = DurableTimer::builder().spawn(drop).topic_async(CLOSE, |_: Due<String>| async { Ok(()) });
+    let (timer, mut driver) = builder.build_manual(MemoryStore::new()).unwrap();
+    let (request, _) = request(|| timer.new_timeout(CLOSE, SECOND, "17").unwrap());
+    driver.advance(SECOND);
+    let spans = spans_of(request.trace_id());
+    assert_eq!(names(&spans), ["request", "schedule order.close", "process order.close"]);
+    assert_eq!(spans[2].status, Status::error("the handler was dropped"));
 }
