@@ -186,10 +186,46 @@ fn write(context: &SpanContext) -> Option<String> {
 /// Reads a `traceparent`. Another program may have written any text.
 fn read(traceparent: &str) -> Option<SpanContext> {
     let mut parts = traceparent.split('-');
-    let mut part = |length| parts.next().filter(|part| part.len() == length);
+    let is_hex = |part: &&str| part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let mut part = |length| parts.next().filter(|part| part.len() == length).filter(is_hex);
     let (version, trace, span, flags) = (part(2)?, part(32)?, part(16)?, part(2)?);
     let (trace, span) = (u128::from_str_radix(trace, 16).ok()?, u64::from_str_radix(span, 16).ok()?);
     let flags = TraceFlags::new(u8::from_str_radix(flags, 16).ok()?);
     let context = SpanContext::new(trace.into(), span.into(), flags, true, TraceState::NONE);
-    (version != "ff" && context.is_valid()).then_some(context)
+    // Only a later version may have further fields.
+    let is_known = if version == "00" { parts.next().is_none() } else { version != "ff" };
+    (is_known && context.is_valid()).then_some(context)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+
+    #[test]
+    fn a_traceparent_is_read_as_the_w3c_writes_it() {
+        let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
+        for valid in
+            [format!("00-{trace}-{span}-01"), format!("01-{trace}-{span}-00-more"), format!("cc-{trace}-{span}-01-")]
+        {
+            assert!(read(&valid).is_some_and(|context| context.span_id().to_string() == span), "{valid}");
+        }
+        let zeros = "0".repeat(32);
+        for invalid in [
+            String::new(),
+            "-".repeat(255),
+            "\0".to_owned(),
+            format!("ff-{trace}-{span}-01"),
+            format!("zz-{trace}-{span}-01"),
+            format!("00-{trace}-{span}"),
+            format!("00-{trace}-{span}-+1"),
+            format!("00-{trace}-{span}-01-more"),
+            format!("00-{}-{span}-01", trace.to_uppercase()),
+            format!("00-+{}-{span}-01", &trace[1..]),
+            format!("00-{zeros}-{span}-01"),
+            format!("00-{trace}-{}-01", &zeros[..16]),
+            format!("00-{trace}-ää{}-01", &span[4..]),
+        ] {
+            assert!(read(&invalid).is_none(), "{invalid}");
+        }
+    }
 }
