@@ -13,8 +13,9 @@
 //! In later buckets it chooses one in n [groups](GROUP) of slots, each of which counts n times. The
 //! step n grows in proportion to the number of timeouts that are due before. So the error of a
 //! number is a share of that number, and the cost grows with the logarithm of the number of
-//! timeouts. The lists of a hashed wheel are in no order, so all of their ticks are read. A round
-//! of that wheel reads as much.
+//! timeouts. Only timeouts that were moved cause an error of the comparison, so it takes a larger
+//! sample once it has met many of them. The lists of a hashed wheel are in no order, so all of
+//! their ticks are read. A round of that wheel reads as much.
 
 use super::{DAY, HOUR, MINUTE, QUARTER, SECOND, Timetable};
 use crate::deadline::Nanos;
@@ -36,12 +37,15 @@ const LAST_OF_DAY: usize = LAST_OF_HOUR + 92;
 const LATER: usize = LAST_OF_DAY + 1;
 
 /// Up to this number of timeouts, the ticks of all are read.
-const READ: u64 = 1 << 14;
-/// Up to this number of timeouts, all are compared with their entries.
+const READ: u64 = 1 << 15;
+/// Up to this number of timeouts, all are compared with their entries, if none was moved.
 const COMPARED: u64 = 1 << 13;
+/// The most timeouts of which all are compared. Each that was moved adds [`MOVED`] to the number.
+const MAX_COMPARED: u64 = 1 << 15;
+const MOVED: u64 = 8;
 /// The number of consecutive slots that are read together. Their entries are often next to each
 /// other in memory as well.
-const GROUP: usize = 8;
+const GROUP: usize = 32;
 
 /// Returns the cell of the timeouts that run after `delay`. Cell 0 has those that are due. Each
 /// further cell ends with a multiple of its length, which belongs to it.
@@ -178,6 +182,7 @@ impl Tally {
                     false => None,
                 };
                 if actual != Some(linked) {
+                    self.compared.all = (self.compared.all + MOVED).min(MAX_COMPARED);
                     self.cells[linked] -= step;
                     actual.into_iter().for_each(|actual| self.cells[actual] += step);
                 }
