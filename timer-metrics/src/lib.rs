@@ -73,12 +73,19 @@
 //! label `le` is cumulative as in a histogram, so `histogram_quantile` works with it. But it is a
 //! gauge, since each number may fall, and the client has no gauge histograms. So `promtool check
 //! metrics` says that the label is for histograms. The numbers of a timer with a million timeouts
-//! may be half a minute old, see [`TimerMetrics::snapshots`].
+//! may be a minute old, see [`TimerMetrics::snapshots`].
 //!
 //! A task that is moved while it is queued may count twice in `timer_runs_total`. Tasks that the
 //! executor refused ran on the worker, unless the timer was stopped.
 //!
 //! In a quiescent timer, scheduled = pending + expired + cancelled.
+//!
+//! # The live page
+//!
+//! The server of the feature `http` has a page that shows each timer: its counts and lags, the
+//! timeouts to come, and the tasks of its worst runs.
+//!
+#![doc = concat!("![Two timers on the live page](data:image/png;base64,", include_str!("live_page.base64"), ")")]
 //!
 //! # Native histograms
 //!

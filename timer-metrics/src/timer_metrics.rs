@@ -114,7 +114,7 @@ impl TimerMetrics {
     ///
     /// The timetable of a timer is read for at most 5 ms in a minute. Therefore it is kept for
     /// 12,000 times as long as its reading took, but not for more than two minutes. That is about a
-    /// second with 10,000 timeouts and half a minute with a million.
+    /// second with 10,000 timeouts and about a minute with a million.
     ///
     /// # Examples
     ///
