@@ -85,7 +85,7 @@
 //! The server of the feature `http` has a page that shows each timer: its counts and lags, the
 //! timeouts to come, and the tasks of its worst runs.
 //!
-#![doc = concat!("![Two timers on the live page](data:image/png;base64,", include_str!("live_page.base64"), ")")]
+#![doc = concat!("![The live page of a timer](data:image/png;base64,", include_str!("live_page.base64"), ")")]
 //!
 //! # Native histograms
 //!
