@@ -182,6 +182,7 @@ fn a_tracer_that_panics_costs_spans_only() {
         let runs = Arc::new(AtomicUsize::new(0));
         let counted = runs.clone();
         let run = move || {
+            // ORDERING: Relaxed, the handler runs on the thread that reads it.
             counted.fetch_add(1, Ordering::Relaxed);
             Ok::<(), Retry>(())
         };
@@ -196,6 +197,7 @@ fn a_tracer_that_panics_costs_spans_only() {
         drop(call().schedule_async());
         timer.schedule_many([call(), call()]).unwrap();
         timer.transaction(move |tx| Ok(tx.new_timeout(topic, SECOND, "17")?)).unwrap();
+        // ORDERING: Relaxed, as above.
         assert_eq!((driver.advance(3600 * SECOND), runs.load(Ordering::Relaxed)), (5, 5), "{name}, {is_async}");
     }
 }

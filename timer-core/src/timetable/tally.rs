@@ -47,7 +47,7 @@ const MOVED: u64 = 8;
 /// other in memory as well.
 const GROUP: usize = 32;
 
-/// Returns the cell of the timeouts that run after `delay`. Cell 0 has those that are due. Each
+/// Returns the cell of the timeouts that run after `delay`. Cell 0 has the ones that are due. Each
 /// further cell ends with a multiple of its length, which belongs to it.
 #[inline]
 fn cell(delay: Nanos) -> usize {

@@ -210,8 +210,9 @@ impl PostgresStore {
         PostgresOptions::from_url(url)?.install()
     }
 
-    /// Adds what the schema of an earlier release lacks, the column of the traces of timeouts, and
-    /// replaces the functions by those of this program. Does nothing if there is nothing to change.
+    /// Adds what the schema of an earlier release lacks, the column of the traces of timeouts and
+    /// the topic in the index of due times, and replaces the functions by those of this program.
+    /// Does nothing if there is nothing to change.
     ///
     /// Programs of the earlier release go on during the upgrade and after it. It changes no rows.
     /// See the chapter [upgrades](crate::book::upgrades).

@@ -1,7 +1,7 @@
 //! Rows that cannot be read, and rows that a trigger of the user refuses.
 
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use timer_durable::{Due, DurableTimer, IfPending, Retry, SqliteStore, Topic};
@@ -65,7 +65,10 @@ fn a_row_that_cannot_be_read_is_a_dead_letter() {
         let mut all: Vec<String> = (0..8).map(|_| ran.recv_timeout(LONG).expect(value)).collect();
         all.sort();
         assert_eq!(all, ["0", "1", "2", "3", "5", "6", "7", "8"], "D11: {value}");
-        while timer.counts().unwrap().dead == 0 {}
+        let begun = Instant::now();
+        while timer.counts().unwrap().dead == 0 {
+            assert!(begun.elapsed() < LONG, "{value}");
+        }
         let letters = timer.dead_letters(None, None, 9).unwrap();
         assert_eq!(letters.len(), usize::from(!value.starts_with("id")), "{value}");
         assert!(letters.iter().all(|letter| letter.reason.contains("cannot be read")), "{value}: {letters:?}");

@@ -39,7 +39,7 @@ fn pages_have_the_rows_of_all_shards_in_order() {
     // One shard has most of the first rows, and few of the others.
     database.sql(
         "insert into timer.timeout(id, due, topic, format, payload, shard)
-         select gen_random_uuid(), n / 7, 'topic', 0, '', 
+         select gen_random_uuid(), n / 7, 'topic', 0, '',
              case when n > 320 then n % 8 when n % 5 = 0 then n % 64 else 7 end
          from generate_series(1, 600) n",
     );
