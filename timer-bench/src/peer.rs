@@ -63,6 +63,9 @@ pub(crate) trait Peer: Clone + Send + Sized + 'static {
     /// reason.
     fn reset(&mut self, handle: &mut Self::Handle, delay: Duration);
 
+    /// Wakes the threads of the timer, so that they do the work that calls have left to them.
+    fn wake(&self) {}
+
     /// Returns the number of timers it holds, or `None` if the peer does not report it.
     fn pending(&self) -> Option<usize> {
         None

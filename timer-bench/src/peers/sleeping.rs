@@ -26,6 +26,9 @@ pub(crate) trait Sleeping: Clone + Send + 'static {
         body()
     }
 
+    /// See [`Peer::wake`].
+    fn wake(&self) {}
+
     /// Returns a sleep of `delay` that has not been polled.
     fn sleep(delay: Duration) -> Self::Sleep;
 
@@ -46,6 +49,10 @@ impl<S: Sleeping> Peer for S {
 
     fn on_thread<R>(&self, body: impl FnOnce() -> R) -> R {
         S::on_thread(self, body)
+    }
+
+    fn wake(&self) {
+        S::wake(self);
     }
 
     fn work<J: Job>(job: J) -> Waker {

@@ -43,6 +43,11 @@ impl Sleeping for Tokio {
         body()
     }
 
+    /// The alternative timer frees dropped sleeps when the worker wakes. A drop does not wake it.
+    fn wake(&self) {
+        drop(self.0.spawn(async {}));
+    }
+
     #[inline]
     fn sleep(delay: Duration) -> Self::Sleep {
         Box::pin(sleep(delay))
