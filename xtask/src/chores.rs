@@ -1,5 +1,6 @@
 //! The commands that run little more than one line of cargo.
 
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use xshell::{Shell, cmd};
@@ -8,6 +9,9 @@ use crate::ci::WITHOUT_FEATURES;
 use crate::flags;
 use crate::run::{Failure, Result, cargo, flags_and, need, report, run, target_dir};
 
+/// The jar of Netty's timer, without which the peers on the JVM cannot be compiled.
+const NETTY: &str = "/usr/share/java/netty-common.jar";
+
 /// Builds and runs the bench. Peers that cannot be built are left out, and their rows say so.
 pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
     let mut args = Vec::new();
@@ -15,17 +19,20 @@ pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
         args.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
     }
     args.extend(flags.quick.then(|| "--quick".to_owned()));
+    let jvm = need_jvm(NETTY).inspect_err(|missing| report(&format!("netty, jdk: {}\n", missing.message)));
     cargo(sh, &["build --release -p timer-bench --bins --features durable,peers"])?;
     // By itself, because its locks cost more than those of the others.
     cargo(sh, &["build --release -p timer-bench --bin workload-held --features held"])?;
     let [alternative, apalis, java] = ["tokio-alt", "apalis", "java"].map(|name| target_dir().join(name));
     let unstable = flags_and("RUSTFLAGS", "--cfg tokio_unstable");
-    let builds = [
+    let mut builds = vec![
         cmd!(sh, "cargo build --release -p timer-bench --bin workload --features tokio --target-dir {alternative}")
             .env("RUSTFLAGS", unstable),
         cmd!(sh, "cargo build --release --manifest-path timer-bench/peers/apalis/Cargo.toml --target-dir {apalis}"),
-        cmd!(sh, "javac -cp /usr/share/java/netty-common.jar -d {java} timer-bench/peers/Timers.java"),
     ];
+    if jvm.is_ok() {
+        builds.push(cmd!(sh, "javac -cp {NETTY} -d {java} timer-bench/peers/Timers.java"));
+    }
     for build in builds {
         if let Err(failure) = run(build) {
             report(&format!("{}\n", failure.message));
@@ -33,6 +40,14 @@ pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
     }
     let program = target_dir().join("release/bench-report");
     run(cmd!(sh, "{program} {args...}"))
+}
+
+/// Fails if the peers on the JVM cannot be compiled.
+fn need_jvm(jar: &str) -> Result {
+    if !Path::new(jar).exists() {
+        return Err(Failure::skipped(&format!("{jar} (apt-get install libnetty-java)")));
+    }
+    need("javac -version", "javac (apt-get install default-jdk-headless)")
 }
 
 /// Replays the log of the example `sessions`.
@@ -127,7 +142,7 @@ pub(crate) fn test(sh: &Shell, flags: &flags::Test) -> Result {
 
 #[cfg(test)]
 mod tests {
-    use super::{demo_defaults, seed, stress};
+    use super::{demo_defaults, need_jvm, seed, stress};
     use crate::flags::{XtaskCmd, parse};
     use crate::run::shell;
 
@@ -137,6 +152,12 @@ mod tests {
         assert_eq!(line(""), "--executor rayon --metrics 127.0.0.1:9184 --report a");
         assert_eq!(line("--executor=immediate"), "--metrics 127.0.0.1:9184 --report a");
         assert_eq!([line("--virtual"), line("--virtual --report=b")], ["--report a", ""]);
+    }
+
+    #[test]
+    fn a_missing_jar_is_named_with_its_package() {
+        let message = need_jvm("/usr/share/java/none.jar").unwrap_err().message;
+        assert!(message.contains("/none.jar (apt-get install libnetty-java)") && !message.contains('\n'), "{message}");
     }
 
     #[test]
