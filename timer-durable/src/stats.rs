@@ -39,7 +39,7 @@ pub struct Stats {
     pub cancelled: u64,
     /// Attempts that have begun.
     pub begun: u64,
-    /// Attempts that succeeded.
+    /// Attempts that succeeded, or that a transaction of another client has ended.
     pub done: u64,
     /// Attempts that failed, because their handlers returned an error or panicked, or because they
     /// were cut off.
@@ -56,7 +56,8 @@ pub struct Stats {
     pub expired: u64,
     /// Attempts of topics without a handler.
     pub without_handler: u64,
-    /// Results that the store refused, because another attempt has begun or the timeout has ended.
+    /// Results that the store refused after this process had joined it again, because another
+    /// attempt has begun or the timeout has ended.
     pub refused: u64,
     /// Batches that were committed.
     pub commits: u64,

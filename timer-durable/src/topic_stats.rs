@@ -17,7 +17,7 @@ pub struct TopicStats {
     pub cancelled: u64,
     /// Attempts that have begun.
     pub begun: u64,
-    /// Attempts that succeeded.
+    /// Attempts that succeeded, or that a transaction of another client has ended.
     pub done: u64,
     /// Attempts that failed.
     pub failed: u64,

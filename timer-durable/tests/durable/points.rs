@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use timer_durable::{Due, DurableTimer, Error, Fault, FaultPoint, MemoryStore, Retry, Store, StoreError};
+use timer_durable::store::StoreTransaction;
+use timer_durable::transaction::Operation;
+use timer_durable::{Done, Due, DurableTimer, Error, Fault, FaultPoint, MemoryStore, Retry, Store, StoreError, Topic};
 
 use crate::t;
 
@@ -111,6 +113,33 @@ fn a_handler_that_returns_after_a_take_over_does_not_end_its_timeout() {
     driver.advance(100 * SECOND);
     assert_eq!(*done.lock().unwrap(), [2], "D4");
     assert_eq!(timer.counts().unwrap().pending, 0);
+}
+
+/// Another client ends the attempts, as `timer.complete` does.
+#[test]
+fn an_attempt_that_another_client_ends_is_done() {
+    let other = Topic::<()>::new("other");
+    // The payload, with the numbers of done and refused attempts.
+    for (payload, done, refused) in [("fine", 2, 0), ("fails", 1, 0), ("taken over", 0, 1)] {
+        let store = MemoryStore::new();
+        let client = store.clone();
+        let handle = move |due: &Due<String>| {
+            let end = Operation::Done { id: due.id(), attempt: due.attempt(), next: None, then: Vec::new() };
+            client.clone().execute(&end).map_err(Retry::new)?;
+            match due.payload().as_str() {
+                "fine" => Ok(Done::then(other, SECOND, &())),
+                "fails" => Err(Retry::new("too late")),
+                _ => Ok(client.inject(Fault::Fence).into()),
+            }
+        };
+        let builder = DurableTimer::builder().topic(t(), handle).topic(other, |_: &Due<()>| Ok(()));
+        let (timer, mut driver) = builder.build_manual(store).unwrap();
+        timer.new_timeout(t(), SECOND, payload).unwrap();
+        driver.advance(60 * SECOND);
+        let stats = timer.stats();
+        assert_eq!((stats.done, stats.refused, stats.failed), (done, refused, 0), "{payload}");
+        assert_eq!((stats.running, stats.topics["t"].done), (0, done.min(1)), "{payload}");
+    }
 }
 
 #[test]

@@ -285,6 +285,25 @@ fn a_renewal_that_fails_is_repeated_after_a_pause() {
 }
 
 #[test]
+fn attempts_that_sql_completes_are_done() {
+    let Some(database) = Database::create() else { return };
+    let (server, name) = (database.server.clone(), database.name.clone());
+    let (sender, completed) = mpsc::channel();
+    let complete = move |due: &Due<()>| {
+        sender.send(server.sql(&name, &format!("select timer.complete('{}', {})", due.id(), due.attempt())))?;
+        Ok(())
+    };
+    let timer = open(&database, DurableTimer::builder().topic(t(), complete));
+    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
+    let soon = Duration::from_millis(100);
+    timer.timeout_builder(t(), &()).key("k").after(soon).every(soon).schedule().unwrap();
+    (0..4).for_each(|_| assert_eq!(completed.recv_timeout(PATIENCE).unwrap(), "t"));
+    timer.stop(PATIENCE).unwrap();
+    let stats = timer.stats();
+    assert_eq!((stats.done, stats.refused), (stats.begun, 0));
+}
+
+#[test]
 fn lateness_on_a_server_is_explained() {
     let Some(database) = Database::create() else { return };
     crate::explained::check(|builder| open(&database, builder));

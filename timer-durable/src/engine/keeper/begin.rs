@@ -122,6 +122,7 @@ impl<S: Store> Keeper<S> {
         let progress = keeper.progress();
         let running = Running {
             attempt,
+            instance: self.store.instance(),
             forgiven,
             planned,
             topic: name,

@@ -172,7 +172,11 @@ impl<S: Store> Keeper<S> {
         let is_last = self.running.get(&id).is_some_and(|running| running.attempt == ended.attempt);
         let running = if is_last { self.forget_running(id) } else { None };
         if !matches!(outcome, Outcome::Changed(_)) {
-            match running.filter(|running| running.progress.is_in_transaction()) {
+            // While this instance has the timeout, nothing but a transaction of the user ends the
+            // attempt. It may be one of another client, of which the handler has told nobody.
+            let instance = self.store.instance();
+            let is_ended = |running: &Running| running.progress.is_in_transaction() || running.instance == instance;
+            match running.filter(is_ended) {
                 Some(running) => self.ended_in_transaction(running, ended, now),
                 None => self.figures.lock().refused += 1,
             }

@@ -33,6 +33,8 @@ pub(crate) struct Settings {
 /// An attempt whose handler runs.
 pub(super) struct Running {
     pub(super) attempt: u32,
+    /// The instance that has begun it.
+    pub(super) instance: u32,
     pub(super) forgiven: u32,
     /// The due time of the run before its retries.
     pub(super) planned: Micros,
