@@ -8,6 +8,8 @@ pub(super) struct Pace {
     /// Times in nanoseconds, so that high rates are exact.
     interval: Option<i128>,
     next: i128,
+    /// What `next` would be if each event happened as soon as it was allowed.
+    undelayed_next: i128,
 }
 
 const SECOND: i128 = 1_000_000_000;
@@ -25,7 +27,7 @@ impl Pace {
         let interval = |(events, period): (u32, Duration)| {
             (i128::try_from(period.as_nanos()).unwrap_or(i128::MAX) / i128::from(events.max(1))).max(1)
         };
-        Self { interval: rate.map(interval), next: nanos(now) }
+        Self { interval: rate.map(interval), next: nanos(now), undelayed_next: nanos(now) }
     }
 
     /// Returns the number of events that are allowed at `now`.
@@ -49,13 +51,25 @@ impl Pace {
         true
     }
 
+    /// Returns the time up to which the pace alone has delayed an event that was due at `due`. The
+    /// calls are one for each event, in the order of their due times.
+    pub(super) fn delay(&mut self, due: Micros) -> Micros {
+        let Some(interval) = self.interval else { return due };
+        let allowed = self.undelayed_next.max(nanos(due));
+        self.undelayed_next = self.undelayed_next.max(allowed - BURST) + interval;
+        micros(allowed)
+    }
+
     /// Returns the time at which the next event is allowed.
     pub(super) fn next(&self) -> Option<Micros> {
-        self.interval?;
-        // Rounded up, because the event is refused before its time.
-        let next = (self.next + MICROSECOND - 1).div_euclid(MICROSECOND);
-        Some(Micros::try_from(next).unwrap_or(Micros::MAX))
+        self.interval.map(|_| micros(self.next))
     }
+}
+
+/// Returns the first microsecond that is not before a time, because an event is refused before its
+/// time.
+fn micros(time: i128) -> Micros {
+    Micros::try_from((time + MICROSECOND - 1).div_euclid(MICROSECOND)).unwrap_or(Micros::MAX)
 }
 
 fn nanos(time: Micros) -> i128 {

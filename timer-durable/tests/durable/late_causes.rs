@@ -173,6 +173,47 @@ fn the_rate_of_a_topic_is_its_own_cause() {
     assert_cause(&timer, &measured, Rate, 30 * SECOND - SECOND / 5);
 }
 
+/// Two commits of other calls, one after the other, take a bit longer than the interval.
+#[test]
+fn a_rate_is_the_cause_while_the_keeper_works() {
+    let opens: [Open; 2] =
+        [|measured| builder(measured).rate(1, 10 * SECOND), |measured| builder(measured).overdue_rate(1)];
+    for (open, interval) in opens.into_iter().zip([10 * SECOND, SECOND]) {
+        let (store, measured) = (MemoryStore::new(), Measured::default());
+        let (timer, driver) = builder(&measured).build_manual(store.clone()).unwrap();
+        schedule(&timer, 2, Duration::ZERO);
+        driver.crash();
+        store.advance_clock(SECOND);
+        let (timer, mut driver) = open(&measured).build_manual(store.clone()).unwrap();
+        driver.run_due();
+        let work = interval * 6 / 10;
+        (0..2).for_each(|_| {
+            store.inject(Fault::Delay(work));
+            schedule(&timer, 1, 3600 * SECOND);
+        });
+        driver.run_due();
+        let lateness = timer.stats().lateness;
+        assert_eq!(parts(&lateness), [(Lease, 2 * SECOND), (Rate, interval), (AtWork, interval / 5)]);
+        assert_eq!(lateness.total(), *measured.lock().unwrap());
+    }
+}
+
+/// A commit takes from 0.5 s to 3.5 s, so the first two of five runs that are due at 1 s begin as a
+/// burst.
+#[test]
+fn a_slow_commit_is_the_store_for_a_topic_with_a_rate() {
+    let (store, measured) = (MemoryStore::new(), Measured::default());
+    let (timer, mut driver) = builder(&measured).rate(10, SECOND).build_manual(store.clone()).unwrap();
+    schedule(&timer, 5, SECOND);
+    driver.advance(SECOND / 2);
+    store.inject(Fault::Delay(3 * SECOND));
+    schedule(&timer, 1, 3600 * SECOND);
+    driver.advance(SECOND);
+    let lateness = timer.stats().lateness;
+    let millis = Duration::from_millis;
+    assert_eq!(parts(&lateness), [(Rate, millis(1_200)), (AtWork, millis(11_900))]);
+}
+
 #[test]
 fn a_late_wake_up_is_the_system() {
     let (store, measured) = (MemoryStore::new(), Measured::default());

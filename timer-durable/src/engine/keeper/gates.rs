@@ -213,6 +213,13 @@ impl Gates {
         (Some(&gate.pauses), limit)
     }
 
+    /// Returns the time up to which the rate of a topic alone has delayed an attempt that has just
+    /// begun.
+    pub(super) fn delay_by_rate(&mut self, topic: &str, due: Micros, now: Micros) -> Micros {
+        let Some(gate) = self.gates.get_mut(topic) else { return due };
+        gate.pace.delay(due.max(gate.pauses.end().min(now)))
+    }
+
     /// Returns the topics whose shelves may have timeouts.
     pub(super) fn shelves(&self) -> impl Iterator<Item = &Arc<str>> {
         self.gates.iter().filter(|(_, gate)| gate.has_shelf).map(|(name, _)| name)

@@ -56,6 +56,11 @@ impl Pauses {
             _ => {}
         }
     }
+
+    /// Returns the end of the last pause.
+    pub(super) fn end(&self) -> Micros {
+        self.0.last().map_or(Micros::MIN, |(_, end)| *end)
+    }
 }
 
 impl Record {
@@ -115,15 +120,30 @@ impl<S: Store> Keeper<S> {
             from = self.record.gained.min(now);
             lateness.add_micros(Lease, from.saturating_sub(due));
         }
+        let paced = match source {
+            Source::Gate | Source::Shelf => self.gates.delay_by_rate(&attempt.topic, from, now),
+            Source::Overdue => self.pace.delay(from),
+            Source::Current | Source::Aside => from,
+        };
+        // The keeper may work or sleep while the rate does not let the attempt begin.
+        let timeline = &self.record.timeline;
+        let mut wait = |from: Micros, until| {
+            let paced = paced.clamp(from, until);
+            let mut by_rate = timeline.split(from, paced);
+            by_rate.reassign(System, Rate);
+            by_rate.reassign(AtWork, Rate);
+            rest.add_all(&by_rate);
+            rest.add_all(&timeline.split(paced, until));
+        };
         let (pauses, limit) = self.gates.waits(&attempt.topic);
         let pauses = pauses.filter(|_| matches!(source, Source::Gate | Source::Shelf)).into_iter();
         for (begin, end) in pauses.flat_map(|pauses| &pauses.0) {
             let (begin, end) = ((*begin).clamp(from, now), (*end).clamp(from, now));
-            rest.add_all(&self.record.timeline.split(from, begin));
+            wait(from, begin);
             lateness.add_micros(Paused, end - begin);
             from = end;
         }
-        rest.add_all(&self.record.timeline.split(from, now));
+        wait(from, now);
         let has_pace = self.settings.overdue_rate.is_some() && self.places_for_overdue() > 0;
         rest.reassign(
             System,
