@@ -112,7 +112,7 @@ pub use counters::{LagSnapshot, LateCause, LateRun, LateRuns, Lateness, TimerSta
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use engine::{StopReport, Unprocessed};
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
-pub use entry::{Named, Timeout, TimerTask};
+pub use entry::{Named, PeriodicTask, Timeout, TimerTask};
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use error::{BuildError, DeadlockError, RejectReason, ScheduleError, StopError};
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]

@@ -65,6 +65,49 @@ pub trait TimerTask: Sized + Send + 'static {
     }
 }
 
+/// A task that runs again and again.
+///
+/// Closures implement it, and [`named!`](crate::named) gives them another name. Implement this
+/// trait for a type whose name says more than that of a closure.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use timer_core::{PeriodicTask, Timeout, Timer};
+///
+/// struct Heartbeat(u64);
+///
+/// impl PeriodicTask for Heartbeat {
+///     fn run(&mut self, _: &Timeout) {
+///         self.0 += 1;
+///         println!("beat {}", self.0);
+///     }
+/// }
+///
+/// let (timer, mut driver) = Timer::builder().build_manual()?;
+/// let second = Duration::from_secs(1);
+/// timer.schedule_task_at_fixed_rate(second, second, Heartbeat(0))?;
+/// assert_eq!(driver.advance(5 * second), 5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait PeriodicTask: Sized + Send + 'static {
+    /// Runs the task at each of its deadlines, on the thread that the executor has chosen. A panic
+    /// is caught and counted, and no further run follows.
+    fn run(&mut self, timeout: &Timeout);
+
+    /// Returns the name of the task, as [`TimerTask::name`] does.
+    fn name() -> &'static str {
+        type_name::<Self>()
+    }
+}
+
+impl<F: FnMut(&Timeout) + Send + 'static> PeriodicTask for F {
+    fn run(&mut self, timeout: &Timeout) {
+        self(timeout);
+    }
+}
+
 /// The rule for the next run of a periodic task.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Period {
@@ -153,21 +196,21 @@ impl<T: TimerTask> Job for Hooked<T> {
     }
 }
 
-/// A closure that runs periodically.
-pub(crate) struct Periodic<F> {
-    pub(crate) task: F,
+/// A [`PeriodicTask`].
+pub(crate) struct Periodic<T> {
+    pub(crate) task: T,
     pub(crate) period: Period,
 }
 
-impl<F: FnMut(&Timeout) + Send + 'static> Job for Periodic<F> {
+impl<T: PeriodicTask> Job for Periodic<T> {
     const RUNS: Runs = Runs::Again;
 
     fn name() -> &'static str {
-        type_name::<F>()
+        panics::catch(T::name).unwrap_or_else(|_| type_name::<T>())
     }
 
     fn run(mut self, timeout: &Timeout) -> Option<(Self, Period)> {
-        (self.task)(timeout);
+        self.task.run(timeout);
         let period = self.period;
         Some((self, period))
     }

@@ -63,8 +63,8 @@ mod spare;
 pub(crate) mod state;
 mod task_right;
 
-pub use job::TimerTask;
 pub(crate) use job::{Closure, Hooked, Job, Period, Periodic, Wakeup, period_nanos};
+pub use job::{PeriodicTask, TimerTask};
 pub use named::{Named, TaskName};
 pub(crate) use task_right::{TaskKind, TaskRight};
 

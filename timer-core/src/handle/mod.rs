@@ -10,6 +10,7 @@ mod manual;
 #[allow(clippy::disallowed_types, reason = "no other thread sees the timer that a thread has entered")]
 mod process;
 mod schedule;
+mod schedule_task;
 mod timeout;
 mod timer;
 mod timetable;

@@ -3,7 +3,7 @@
 use super::timer::Timer;
 use crate::clock;
 use crate::deadline::{Deadline, Nanos};
-use crate::entry::{Closure, Hooked, Job, Period, Periodic, Timeout, TimerTask, period_nanos};
+use crate::entry::{Closure, Hooked, Job, Period, Periodic, PeriodicTask, Timeout, TimerTask, period_nanos};
 use crate::error::{RejectReason, ScheduleError};
 use crate::shard::MAX_PER_LOCK;
 use crate::worker;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 impl Timer {
     /// Schedules a job. Starts the worker first if it does not run yet.
     #[inline]
-    fn schedule<J: Job, T>(
+    pub(super) fn schedule<J: Job, T>(
         &self,
         job: J,
         deadline: impl FnOnce(Nanos) -> Deadline,
@@ -242,7 +242,15 @@ impl Timer {
     where
         F: FnOnce(&Timeout) + Send + 'static,
     {
-        let mut tasks = tasks.into_iter().fuse().map(|(delay, task)| (delay, Closure(task)));
+        self.schedule_many(tasks.into_iter().map(|(delay, task)| (delay, Closure(task))), |job| job.0)
+    }
+
+    pub(super) fn schedule_many<J: Job, T>(
+        &self,
+        tasks: impl Iterator<Item = (Duration, J)>,
+        into_task: fn(J) -> T,
+    ) -> Vec<Result<Timeout, ScheduleError<T>>> {
+        let mut tasks = tasks.fuse();
         let (mut chunk, mut scheduled, mut all) = (Vec::with_capacity(MAX_PER_LOCK), Vec::new(), Vec::new());
         // The size hint comes from user code and may be wrong, so it must not cause a large
         // allocation.
@@ -256,7 +264,7 @@ impl Timer {
                 Ok(()) => self.engine.schedule_chunk(&mut chunk, &mut scheduled),
                 Err(reason) => scheduled.extend(chunk.drain(..).map(|(_, job)| Err(self.engine.reject(job, reason)))),
             }
-            let refuse = |(job, reason): (Closure<F>, RejectReason)| ScheduleError::new(job.0, reason);
+            let refuse = |(job, reason): (J, RejectReason)| ScheduleError::new(into_task(job), reason);
             all.extend(scheduled.drain(..).map(|one| one.map_err(refuse)));
         }
     }
@@ -298,10 +306,12 @@ impl Timer {
         self.schedule(Closure(task), |now| Deadline::within(now, delay, slack), |job| job.0)
     }
 
-    fn periodic<F>(&self, initial_delay: Duration, period: Option<Period>, task: F) -> Result<Timeout, ScheduleError<F>>
-    where
-        F: FnMut(&Timeout) + Send + 'static,
-    {
+    pub(super) fn periodic<T: PeriodicTask>(
+        &self,
+        initial_delay: Duration,
+        period: Option<Period>,
+        task: T,
+    ) -> Result<Timeout, ScheduleError<T>> {
         let Some(period) = period else {
             let (task, reason) = self.engine.reject(task, RejectReason::ZeroPeriod);
             return Err(ScheduleError::new(task, reason));

@@ -46,6 +46,31 @@ fn a_closure_can_have_a_name() {
 }
 
 #[test]
+fn a_closure_has_its_name_by_each_way_to_schedule() {
+    let (timer, mut driver) = Timer::builder().build_driven().unwrap();
+    let ((ran, counts), mut runs) = (channel(), 0);
+    let moved = ran.clone();
+    accepted(timer.new_timeout_task(NANO, with_name!("after", |_| drop(moved))));
+    accepted(timer.new_timeout_task_at(Instant::now(), with_name!("at", |_: &Timeout| {})));
+    accepted(timer.new_timeout_task_with_slack(NANO, NANO, with_name!("with slack", ignore)));
+    let repeats = with_name!("fixed rate", move |_| {
+        runs += 1;
+        ran.send(runs).unwrap();
+    });
+    accepted(timer.schedule_task_at_fixed_rate(NANO, HOUR, repeats));
+    accepted(timer.schedule_task_with_fixed_delay(NANO, HOUR, with_name!("fixed delay", ignore)));
+    timer.new_timeout_tasks([(NANO, with_name!("many", |_| {}))]).into_iter().for_each(|one| drop(accepted(one)));
+    spin(10 * MILLI);
+    while driver.turn().expired == 0 {}
+    assert_eq!(next(&counts), 1);
+    let mut names: Vec<&str> = timer.worst().iter().map(|run| run.task).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["after", "at", "fixed delay", "fixed rate", "many", "with slack"]);
+}
+
+fn ignore(_: &Timeout) {}
+
+#[test]
 fn finding_many_due_timeouts_is_blamed_on_no_task() {
     let complaints = log::complaints("many-due");
     // A thread that does not run for a tick looks like a slow task, but not three times in a row.
