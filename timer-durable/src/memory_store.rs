@@ -354,6 +354,10 @@ impl Store for MemoryStore {
 }
 
 impl StoreTransaction for MemoryStore {
+    fn time(&self) -> Option<Micros> {
+        Some(self.now())
+    }
+
     fn execute(&mut self, operation: &Operation) -> Result<Outcome, StoreError> {
         let outcomes = self.lock().execute(std::slice::from_ref(operation), self.epoch, &[]);
         outcomes.into_iter().next().ok_or_else(|| StoreError::Failed("no outcome".to_owned()))

@@ -125,6 +125,13 @@ pub trait StoreTransaction {
     /// [`StoreError`] if the operation has changed nothing. The transaction can go on.
     fn execute(&mut self, operation: &Operation) -> Result<Outcome, StoreError>;
 
+    /// Returns the current time on the store's clock, from which the relative delays of the work
+    /// count. The default is `None`, which stands for the time of the store at the begin of the
+    /// transaction and the time for which the work has run since.
+    fn time(&self) -> Option<Micros> {
+        None
+    }
+
     /// Returns the connection inside the transaction, if the store is an SQLite file.
     #[cfg(feature = "sqlite")]
     fn connection(&self) -> Option<&rusqlite::Connection> {

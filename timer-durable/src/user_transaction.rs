@@ -80,7 +80,7 @@ impl Transaction<'_> {
         let traceparent = traceparent.or_else(|| traces::created(topic.name));
         let new = NewTimeout::new(topic.name.into(), P::FORMAT, payload);
         let new = NewTimeout { when, key, if_pending, id, period, max_lateness, traceparent, ..new };
-        self.execute(Operation::Insert(insert(new, self.now, self.instance)))?.scheduled()
+        self.execute(Operation::Insert(insert(new, self.now(), self.instance)))?.scheduled()
     }
 
     /// Cancels the pending timeout with this key.
@@ -98,7 +98,7 @@ impl Transaction<'_> {
     ///
     /// [`Error::DelayTooLong`], and [`Error::Store`] if the store has failed.
     pub fn reset<P>(&mut self, topic: Topic<P>, key: &str, delay: Duration) -> Result<ResetAnswer, Error> {
-        let due = after(delay)?.from(self.now);
+        let due = after(delay)?.from(self.now());
         self.execute(Operation::Reset { target: by_key(topic, key), due }).map(Answer::reset)
     }
 

@@ -2,10 +2,12 @@
 
 use crate::error::Error;
 use crate::store::{Micros, StoreTransaction};
+use crate::time::micros;
 use crate::traces::Current;
 use crate::transaction::{Operation, Outcome};
 use std::fmt;
 use std::sync::mpsc;
+use std::time::Instant;
 use timer_executor::panics;
 
 /// The error of a function of the user.
@@ -17,10 +19,19 @@ pub(crate) type WorkError = Box<dyn std::error::Error + Send + Sync>;
 /// this type returns an error, the transaction can go on without that change.
 pub struct Transaction<'t> {
     pub(crate) store: &'t mut dyn StoreTransaction,
-    pub(crate) now: Micros,
+    /// The begin of the transaction, on both clocks.
+    pub(crate) begun: (Instant, Micros),
     pub(crate) instance: u32,
     /// The operations that were executed.
     pub(crate) executed: Vec<(Operation, Outcome)>,
+}
+
+impl Transaction<'_> {
+    /// Returns the current time on the store's clock.
+    pub(crate) fn now(&self) -> Micros {
+        let (begun, then) = self.begun;
+        self.store.time().unwrap_or_else(|| then.saturating_add(micros(begun.elapsed())))
+    }
 }
 
 impl fmt::Debug for Transaction<'_> {

@@ -44,7 +44,22 @@ impl Clock {
         if self.is_virtual {
             return self.floor.get().max(VIRTUAL_START);
         }
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        Micros::try_from(wall.as_micros()).unwrap_or(Micros::MAX)
+        // Rounded up, so that a delay which counts from here is not too short. No handler starts
+        // within this microsecond, because its begin is committed first.
+        micros(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Clock, Duration, SystemTime, UNIX_EPOCH};
+
+    #[test]
+    fn a_delay_never_counts_from_before_the_call() {
+        let clock = Clock::new(0);
+        for _ in 0..1_000 {
+            let called = SystemTime::now();
+            assert!(UNIX_EPOCH + Duration::from_micros(clock.now().unsigned_abs()) >= called);
+        }
     }
 }

@@ -161,14 +161,14 @@ impl SqliteStore {
     /// Executes the batch and the commit. The first error before the commit undoes everything.
     fn commit<R>(
         &mut self,
-        body: impl FnOnce(&mut Connection, i64, Micros) -> Result<R, StoreError>,
+        body: impl FnOnce(&mut Connection, i64, &Clock) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
         self.check()?;
         let now = self.clock.now();
         let (epoch, written) = (self.epoch, self.clock.written);
         self.connection.prepare_cached("begin immediate").and_then(|mut begin| begin.execute([])).map_err(failed)?;
         let looked = self.foreign.look(&self.connection).map_err(failed);
-        let result = looked.and_then(|()| body(&mut self.connection, epoch, now));
+        let result = looked.and_then(|()| body(&mut self.connection, epoch, &self.clock));
         let result = result.and_then(|result| {
             if now - self.clock.written >= FLOOR_INTERVAL {
                 let mut floor = self.connection.prepare_cached("update meta set floor = ?1").map_err(failed)?;
@@ -213,7 +213,8 @@ impl SqliteStore {
     /// Makes rows that cannot be read dead letters, and counts the others anew.
     fn bury(&mut self, rows: UnreadableRows) -> Result<(), StoreError> {
         if !rows.is_empty() {
-            self.commit(|connection, _, now| {
+            self.commit(|connection, _, clock| {
+                let now = clock.now();
                 let mut bury =
                     |(row, error): &(i64, _)| unreadable::bury(connection, Place::Row(*row), error, now).map(drop);
                 rows.iter().try_for_each(&mut bury).map_err(failed)

@@ -1,5 +1,6 @@
 //! The store's side of the trait.
 
+use super::clock::Clock;
 use super::rows::{self, Instance};
 use super::slots::{self, Loaded, Page};
 use super::tally::Tally;
@@ -63,12 +64,13 @@ impl Store for SqliteStore {
     fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         let blocked = self.blocked.clone();
         let has_traces = self.has_traces;
-        let instance = |epoch, now| Instance { epoch, now, blocked: &blocked, has_traces };
-        let result = self
-            .commit(|connection, epoch, now| rows::execute(connection, batch, instance(epoch, now)).map_err(failed));
+        let instance = |epoch, clock: &Clock| Instance { epoch, now: clock.now(), blocked: &blocked, has_traces };
+        let result = self.commit(|connection, epoch, clock| {
+            rows::execute(connection, batch, instance(epoch, clock)).map_err(failed)
+        });
         let (outcomes, buried) = match result {
-            Err(StoreError::Refused(_)) => self.commit(|connection, epoch, now| {
-                rows::execute_apart(connection, batch, instance(epoch, now)).map_err(failed)
+            Err(StoreError::Refused(_)) => self.commit(|connection, epoch, clock| {
+                rows::execute_apart(connection, batch, instance(epoch, clock)).map_err(failed)
             })?,
             result => (result?, 0),
         };
@@ -81,8 +83,8 @@ impl Store for SqliteStore {
 
     fn write_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         let (mut outcomes, has_traces) = (Vec::new(), self.has_traces);
-        let result = self.commit(|connection, epoch, now| {
-            let instance = Instance { epoch, now, blocked: &[], has_traces };
+        let result = self.commit(|connection, epoch, clock| {
+            let instance = Instance { epoch, now: clock.now(), blocked: &[], has_traces };
             outcomes = rows::execute(connection, inserts, instance).map_err(failed)?;
             // The error rolls the transaction back.
             if are_accepted(inserts, &outcomes) { Ok(()) } else { Err(StoreError::Locked) }
@@ -181,8 +183,8 @@ impl Store for SqliteStore {
 
     fn transact(&mut self, work: TransactionWork<'_>) -> Result<(), StoreError> {
         let (mut operations, mut outcomes, has_traces) = (Vec::new(), Vec::new(), self.has_traces);
-        self.commit(|connection, epoch, now| {
-            let mut open = OpenTransaction::new(connection, Instance { epoch, now, blocked: &[], has_traces });
+        self.commit(|connection, epoch, clock| {
+            let mut open = OpenTransaction::new(connection, clock, epoch, has_traces);
             work(&mut open)?;
             check_names(open.connection)?;
             (operations, outcomes) = (open.operations, open.outcomes);

@@ -1,34 +1,43 @@
 //! Transactions of the user.
 
+use super::clock::Clock;
 use super::failed;
 use super::rows::{self, Instance};
-use crate::store::{StoreError, StoreTransaction};
+use crate::store::{Micros, StoreError, StoreTransaction};
 use crate::transaction::{Operation, Outcome};
 use rusqlite::Connection;
 
 /// A transaction of the user, with the operations that it has executed.
 pub(super) struct OpenTransaction<'c> {
     pub(super) connection: &'c Connection,
-    instance: Instance<'c>,
+    clock: &'c Clock,
+    epoch: i64,
+    has_traces: bool,
     pub(super) operations: Vec<Operation>,
     pub(super) outcomes: Vec<Outcome>,
 }
 
 impl<'c> OpenTransaction<'c> {
-    pub(super) fn new(connection: &'c Connection, instance: Instance<'c>) -> Self {
-        Self { connection, instance, operations: Vec::new(), outcomes: Vec::new() }
+    pub(super) fn new(connection: &'c Connection, clock: &'c Clock, epoch: i64, has_traces: bool) -> Self {
+        Self { connection, clock, epoch, has_traces, operations: Vec::new(), outcomes: Vec::new() }
     }
 }
 
 impl StoreTransaction for OpenTransaction<'_> {
     fn execute(&mut self, operation: &Operation) -> Result<Outcome, StoreError> {
+        let Self { epoch, has_traces, .. } = *self;
+        let instance = Instance { epoch, now: self.clock.now(), blocked: &[], has_traces };
         // A savepoint undoes an operation that fails half-way.
         let batch = std::slice::from_ref(operation);
-        let (mut outcomes, _) = rows::execute_apart(self.connection, batch, self.instance).map_err(failed)?;
+        let (mut outcomes, _) = rows::execute_apart(self.connection, batch, instance).map_err(failed)?;
         let outcome = outcomes.pop().ok_or_else(|| StoreError::Failed("no outcome".to_owned()))?;
         self.operations.push(operation.clone());
         self.outcomes.push(outcome.clone());
         Ok(outcome)
+    }
+
+    fn time(&self) -> Option<Micros> {
+        Some(self.clock.now())
     }
 
     fn connection(&self) -> Option<&Connection> {

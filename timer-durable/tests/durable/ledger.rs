@@ -1,11 +1,14 @@
-//! Orders and their timeouts in transactions on one SQLite file, in a process that is killed.
+//! Orders and their timeouts in transactions on one SQLite file, in a process that is killed, and a
+//! ledger of each way to schedule.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use timer_durable::{Due, DurableTimer, Error, Schedule, SqliteStore, TimeoutId};
+use timer_durable::store::Store;
+use timer_durable::{Due, DurableTimer, Error, MemoryStore, Schedule, SqliteStore, TimeoutId};
 
 use crate::folder::Folder;
+use crate::never_early::{DELAY, Ledger, WORK, assert_on_time, work};
 use crate::processes::{CHILD, child};
 use crate::t;
 
@@ -86,4 +89,25 @@ fn kills_lose_and_repeat_nothing() {
     println!("{orders} orders, {closed} closed, {kills} kills");
     assert!(orders >= i64::from(kills), "each process has placed one");
     assert_eq!((closed, distinct, unknown), (orders, orders, 0), "closed, distinct, and rolled back");
+}
+
+#[test]
+fn no_way_to_schedule_is_early_in_a_file() {
+    let (ledger, builder, ways) = Ledger::new(SystemTime::now, work);
+    let folder = Folder::new();
+    let timer = builder.open(SqliteStore::open(folder.file()).unwrap()).unwrap();
+    let expected = ledger.call(&timer) + ledger.call_in_transactions(&timer);
+    assert_on_time(std::iter::from_fn(|| ways.recv_timeout(PATIENCE).ok()), expected);
+}
+
+#[test]
+fn no_way_to_schedule_is_early_in_memory() {
+    let store = MemoryStore::new();
+    let (clock, working) = (store.clone(), store.clone());
+    let now = move || UNIX_EPOCH + Duration::from_micros(clock.now().unsigned_abs());
+    let (ledger, builder, ways) = Ledger::new(now, move || working.advance_clock(WORK));
+    let (timer, mut driver) = builder.build_manual(store).unwrap();
+    let expected = ledger.call(&timer) + ledger.call_in_transactions(&timer);
+    driver.advance(DELAY * 10);
+    assert_on_time(ways.try_iter(), expected);
 }

@@ -60,6 +60,9 @@ mod virtual_time;
 #[cfg(feature = "sqlite")]
 #[path = "../support/explained.rs"]
 mod explained;
+#[cfg(feature = "sqlite")]
+#[path = "../support/never_early.rs"]
+mod never_early;
 
 /// Returns the topic of most tests, whose payload is what the handler takes.
 const fn t<P>() -> timer_durable::Topic<P> {

@@ -33,6 +33,9 @@ mod explained;
 #[path = "../support/in_transaction.rs"]
 mod in_transaction;
 #[allow(dead_code, reason = "other tests use the rest of it")]
+#[path = "../support/never_early.rs"]
+mod never_early;
+#[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "../support/postgres_server.rs"]
 mod postgres_server;
 

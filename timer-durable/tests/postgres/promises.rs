@@ -1,9 +1,12 @@
 //! Promises that the statements of the store keep, each at the point where a node could break it.
 
+use std::time::{Duration, SystemTime};
+
 use timer_durable::store::{Position, Store};
 use timer_durable::transaction::{IfPending, Insert, Operation, Outcome, Target};
 use timer_durable::{PostgresStore, StoreError, TimeoutId};
 
+use super::never_early::{Ledger, assert_on_time, work};
 use super::postgres_server::{Server, Shutdown};
 use super::{Database, LEASE, Node};
 
@@ -206,4 +209,24 @@ fn a_failure_after_a_commit_is_in_doubt() {
     let error = node.write(inserts.into_iter().map(Operation::Insert)).unwrap_err();
     assert!(matches!(&error, StoreError::InDoubt(why) if why.contains("a part of the batch was written")), "{error}");
     assert_eq!(database.sql("select count(*) from timer.timeout"), "2", "the first insert is on disk");
+}
+
+#[test]
+fn no_way_to_schedule_is_early() {
+    let Some(database) = Database::create() else { return };
+    // The server has the clock of this machine.
+    let (ledger, builder, ways) = Ledger::new(SystemTime::now, work);
+    let timer = builder.open(PostgresStore::connect(&database.url()).unwrap()).unwrap();
+    let expected = ledger.call(&timer);
+    assert_on_time(std::iter::from_fn(|| ways.recv_timeout(Duration::from_secs(60)).ok()), expected);
+    let is_on_time = database.sql(
+        "create table called(at bigint);
+         begin;
+         do $$ begin perform pg_sleep(0.05); end $$;
+         insert into called select (extract(epoch from clock_timestamp()) * 1000000)::bigint;
+         do $$ begin perform timer.schedule('topic', 'payload'::text, '1 hour'); end $$;
+         commit;
+         select due >= at + 3600000000 from timer.timeout, called where topic = 'topic'",
+    );
+    assert_eq!(is_on_time, "t");
 }

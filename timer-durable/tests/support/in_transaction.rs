@@ -188,6 +188,17 @@ fn schedules(driver: Driver) {
     assert_eq!(kinds, ["Created", "Kept", "Moved", "Reset", "Cancelled", "Unknown", "Unknown"]);
     assert_eq!(answers[0].replace("Created", "Kept"), answers[1]);
 
+    // A delay counts from the call and not from the begin of the transaction.
+    let call = |step| {
+        let called = "insert into closed select (extract(epoch from clock_timestamp()) * 1000000)::bigint";
+        let work = ["select pg_sleep(0.05)", called].map(|sql| Step::Sql(sql.to_owned()));
+        driver(&shop.url, work.into_iter().chain(step).collect(), End::Commit).unwrap();
+        let early = "select count(*) from timer.timeout, closed where due < number::bigint + 3600000000";
+        assert_eq!(shop.sql(&format!("{early}; delete from closed")), "0");
+    };
+    call(vec![later(HOUR, IfPending::Keep)]);
+    call(vec![Step::Reset("3", HOUR)]);
+
     let all = Schedule::at(std::time::UNIX_EPOCH + HOUR).every(HOUR).max_lateness(HOUR * 9).key("4");
     driver(&shop.url, vec![Step::Schedule(all, "4".to_owned())], End::Commit).unwrap();
     let rules = "select payload, format, due, period, max_lateness from timer.timeout where key = '4'";

@@ -8,12 +8,14 @@ use crate::figures::count;
 use crate::store::{Store, StoreError};
 use crate::transaction::{Operation, Outcome};
 use crate::work::{Transaction, Work};
+use std::time::Instant;
 
 impl<S: Store> Keeper<S> {
     /// Runs work of the user in a transaction, which ends an attempt first if one is given. Applies
     /// to the memory what the transaction has changed.
     pub(super) fn transact(&mut self, attempt: Option<(TimeoutId, u32)>, work: Work) -> Result<(), Error> {
-        let now = self.store.now();
+        let begun = (Instant::now(), self.store.now());
+        let now = begun.1;
         let end = match attempt {
             Some((id, attempt)) => {
                 let running = self.running.get(&id).filter(|running| running.attempt == attempt);
@@ -28,7 +30,7 @@ impl<S: Store> Keeper<S> {
                 is_last = matches!(store.execute(end)?, Outcome::Changed(_));
             }
             let Some(work) = work.take().filter(|_| is_last) else { return Err(StoreError::Fenced) };
-            let mut transaction = Transaction { store, now, instance, executed: Vec::new() };
+            let mut transaction = Transaction { store, begun, instance, executed: Vec::new() };
             let may_commit = work.run(&mut transaction);
             executed = transaction.executed;
             if may_commit { Ok(()) } else { Err(StoreError::Failed("the work has failed".to_owned())) }
