@@ -13,9 +13,10 @@ use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_postgres::config::SslMode;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Config, Error, NoTls, Row, Socket, Statement};
@@ -97,6 +98,9 @@ pub(super) fn in_schema<'a>(sql: &'a str, schema: &str) -> Cow<'a, str> {
 /// the place of one of the system, whatever the path of the role is.
 pub(super) const SAFE_PATH: &str = "set local search_path = pg_catalog, pg_temp";
 
+/// How long a connection sends no notifications after one has failed.
+const QUIET: Duration = Duration::from_secs(60);
+
 /// A connection to PostgreSQL whose calls block.
 ///
 /// A call whose answer has not arrived within the store's limit fails.
@@ -107,6 +111,8 @@ pub(super) struct PostgresConnection {
     /// The settings of each statement of the store, or `None` if the session has them.
     settings: Option<String>,
     is_in_transaction: bool,
+    /// Statements send no notifications before this time, because the server's queue is full.
+    quiet_until: Option<Instant>,
     schema: Arc<str>,
     is_unicode: bool,
 }
@@ -129,6 +135,7 @@ impl PostgresConnection {
             driver,
             settings,
             is_in_transaction: false,
+            quiet_until: None,
             schema: access.schema.clone(),
             is_unicode,
         })
@@ -157,7 +164,7 @@ impl PostgresConnection {
     }
 
     pub(super) fn query(&mut self, statement: &Statement, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        self.wait(self.client.query(statement, params))
+        self.hinting(|connection| connection.wait(connection.client.query(statement, params)))
     }
 
     /// Executes statements that are separated by semicolons and have no parameters.
@@ -179,24 +186,23 @@ impl PostgresConnection {
     /// # Errors
     ///
     /// [`QueryError`] if the server refuses the statement or does not answer.
-    pub(super) fn query_typed(
-        &mut self,
-        sql: &str,
-        types: &[Type],
-        params: Params<'_>,
-    ) -> Result<Vec<Row>, QueryError> {
+    pub(super) fn query_typed(&self, sql: &str, types: &[Type], params: Params<'_>) -> Result<Vec<Row>, QueryError> {
         let params: Vec<_> = params.iter().copied().zip(types.iter().cloned()).collect();
         self.wait(self.client.query_typed(sql, &params))
     }
 
     /// Executes a statement of the store, with its settings and in one round trip.
     pub(super) fn run(&mut self, sql: &str, types: &[Type], params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        let schema = self.schema.clone();
-        let sql = in_schema(sql, &schema);
+        self.hinting(|connection| connection.run_once(sql, types, params))
+    }
+
+    fn run_once(&self, sql: &str, types: &[Type], params: Params<'_>) -> Result<Vec<Row>, QueryError> {
+        let sql = in_schema(sql, &self.schema);
         let Some(settings) = self.settings.as_ref().filter(|_| !self.is_in_transaction) else {
             return self.query_typed(&sql, types, params);
         };
-        let begin = format!("begin isolation level read committed; {settings}");
+        let quiet = if self.quiet_until.is_some() { "set local timer_durable.notify = off" } else { "" };
+        let begin = format!("begin isolation level read committed; {settings}; {quiet}");
         let params: Vec<_> = params.iter().copied().zip(types.iter().cloned()).collect();
         self.wait(async {
             // The three messages leave together. The server rolls back if one of them fails.
@@ -240,9 +246,43 @@ impl PostgresConnection {
         Ok(())
     }
 
+    /// Executes a statement that may send a notification. If the server's queue of notifications is
+    /// full, the server has undone the statement, which is executed again without the notification.
+    fn hinting<R>(&mut self, call: impl Fn(&Self) -> Result<R, QueryError>) -> Result<R, QueryError> {
+        if self.quiet_until.is_some_and(|until| until <= Instant::now()) {
+            self.set_quiet(None)?;
+        }
+        let result = call(self);
+        if self.is_in_transaction || self.quiet_until.is_some() || !is_too_much(&result) {
+            return result;
+        }
+        self.set_quiet(Some(Instant::now() + QUIET))?;
+        let result = call(self);
+        if is_too_much(&result) {
+            // Another limit was exceeded.
+            self.set_quiet(None)?;
+        } else {
+            tracing::warn!("the server's queue of notifications is full; nodes look once a second");
+        }
+        result
+    }
+
+    fn set_quiet(&mut self, until: Option<Instant>) -> Result<(), QueryError> {
+        if self.settings.is_none() {
+            let setting = "timer_durable.notify";
+            self.batch_execute(&until.map_or(format!("reset {setting}"), |_| format!("set {setting} = off")))?;
+        }
+        self.quiet_until = until;
+        Ok(())
+    }
+
     fn wait<R: Send>(&self, call: impl Future<Output = Result<R, Error>> + Send) -> Result<R, QueryError> {
         self.driver.wait(self.limit, call)
     }
+}
+
+fn is_too_much<R>(result: &Result<R, QueryError>) -> bool {
+    matches!(result, Err(error) if error.code() == Some(&SqlState::PROGRAM_LIMIT_EXCEEDED))
 }
 
 /// The runtime of a connection, which may be used and dropped on a thread of another runtime.

@@ -12,7 +12,7 @@ use crate::store::{Position, Store, StoreError};
 use std::time::{Duration, Instant};
 use tokio_postgres::types::Type;
 
-/// The time between two looks, if notifications do not arrive.
+/// The longest time between two looks. A notification brings the next one forward.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The most rows that one look collects.
@@ -23,16 +23,17 @@ const MAX_ROWS: i64 = 10_000;
 ///
 /// The look visits rows of the transactions from `$4` on, and of those in `$5`, which had not ended
 /// at the last look. The answer has the same two facts of this look. A row that another transaction
-/// has locked stays. With `is not null`, a plan of the update could read the whole index.
+/// has locked stays. With `is not null`, a plan of the update could read the whole index. A look
+/// that finds nothing locks nothing, so it writes nothing.
 pub(super) fn sweep() -> Sql {
     let text = "
-with fence as materialized (select from timer.node where id = $1 and alive for share),
-seen as materialized (
+with seen as materialized (
     select f.id, f.foreign_xid as xid from timer.timeout f where f.foreign_xid >= $4 and f.shard = any ($2)
     union all
     select f.id, f.foreign_xid from timer.timeout f
     where f.foreign_xid = any ($5) and f.shard = any ($2)
     limit $3),
+fence as materialized (select from timer.node where id = $1 and alive and exists (select from seen) for share),
 swept as (
     update timer.timeout t set foreign_xid = null
     where t.id = any (array(
@@ -41,22 +42,25 @@ swept as (
     returning t.id, t.due)
 select 0, id, due from swept
 union all select 1, null, xid from seen s where s.id not in (select w.id from swept w)
-union all select 2, null, count(*) from timer.shard where owner is null and exists (select from fence)
+union all select 2, null, count(*) from timer.shard where owner is null
 union all select 3, null, count(*) from seen
 union all select 4, null, pg_snapshot_xmax(pg_current_snapshot())::text::bigint
-union all select 5, null, xid::text::bigint from pg_snapshot_xip(pg_current_snapshot()) xid";
+union all select 5, null, xid::text::bigint from pg_snapshot_xip(pg_current_snapshot()) xid
+union all select 6, null, count(*) from timer.node where alive and lease_until >= timer.now()";
     let types = vec![Type::INT8, Type::INT2_ARRAY, Type::INT8, Type::INT8, Type::INT8_ARRAY];
     Sql { text: text.to_owned(), types }
 }
 
 /// The kinds of the rows of a look: a row that was collected with its due time, the transaction of
 /// one that is locked, the number of shards without an owner, the number of rows that were seen,
-/// the first transaction that had not begun, and those that had not ended.
+/// the first transaction that had not begun, those that had not ended, and the number of nodes.
 const COLLECTED: i32 = 0;
 const LOCKED: i32 = 1;
 const UNOWNED: i32 = 2;
 const SEEN: i32 = 3;
 const NEXT_XID: i32 = 4;
+const OPEN_XID: i32 = 5;
+const NODES: i32 = 6;
 
 /// The transactions whose rows the next look visits. By default all of them.
 #[derive(Clone, Debug, Default)]
@@ -79,7 +83,6 @@ struct Look {
 impl PostgresStore {
     pub(super) fn sweep(&mut self) -> Result<Vec<Position>, StoreError> {
         self.next_sweep = Instant::now() + INTERVAL;
-        self.sweep_again = None;
         if self.has_gained {
             // No look has visited the rows of these shards.
             self.frontier = Frontier::default();
@@ -117,7 +120,6 @@ impl PostgresStore {
             }
             Err(error @ StoreError::Refused(_)) => {
                 tracing::warn!(server = self.describe(), ?shards, %error, "rows of other writers were refused");
-                self.sweep_again = Some(self.next_sweep);
                 look.is_partial = true;
                 return Ok(());
             }
@@ -129,22 +131,17 @@ impl PostgresStore {
             let number: i64 = row.get(2);
             match row.get(0) {
                 COLLECTED => look.found.push(Position { due: number, id: write::id(row, 1) }),
-                LOCKED => {
-                    // No notification announces the end of the lock.
-                    self.sweep_again = Some(self.next_sweep);
-                    next.open.push(number);
-                }
-                // A renewal takes its share of them.
-                UNOWNED if number > 0 => {
-                    self.next_renew = self.next_renew.min(self.earliest_upkeep());
-                }
+                LOCKED | OPEN_XID => next.open.push(number),
                 SEEN if number >= MAX_ROWS => {
                     look.is_partial = true;
                     self.signals.again();
                 }
-                UNOWNED | SEEN => {}
+                SEEN => {}
                 NEXT_XID => next.from = next.from.min(number),
-                _ => next.open.push(number),
+                // A renewal takes a share of them, or gives one.
+                UNOWNED if number == 0 => {}
+                NODES if number == i64::from(self.figures.nodes) => {}
+                _ => self.next_renew = self.next_renew.min(self.earliest_upkeep()),
             }
         }
         Ok(())

@@ -1,11 +1,7 @@
 //! The second connection, which waits for notifications.
 //!
 //! Nodes without shards, functions of the database, and nodes that give shards back send a
-//! notification. While this connection listens, the store looks for the work of others only after a
-//! notification. Otherwise it looks once a second.
-//!
-//! Each thread has its own flag, so that a thread that is about to end says nothing about the
-//! connection of the next one.
+//! notification, which is a hint. Without it, the store finds their work by its look once a second.
 
 use super::connection::{Access, Dialed, Messages};
 use std::future::poll_fn;
@@ -13,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client};
 
 /// The pause between two attempts to connect.
@@ -89,62 +86,48 @@ impl Signals {
 }
 
 /// The listening thread, which ends when this is dropped.
-pub(super) struct Listener {
-    stop: watch::Sender<bool>,
-    is_listening: Arc<AtomicBool>,
-}
+pub(super) struct Listener(watch::Sender<bool>);
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let _received = self.stop.send(true);
+        let _received = self.0.send(true);
     }
 }
 
 impl Listener {
     pub(super) fn start(access: Access, signals: Arc<Signals>) -> std::io::Result<Self> {
         let (stop, mut stopped) = watch::channel(false);
-        let is_listening = Arc::<AtomicBool>::default();
-        let flag = is_listening.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let listen = move || {
             runtime.block_on(async {
                 tokio::select! {
                     _ = stopped.changed() => {}
-                    () = listen(&access, &signals, &flag) => {}
+                    () = listen(&access, &signals) => {}
                 }
             });
         };
         std::thread::Builder::new().name("timer-listen".to_owned()).spawn(listen)?;
-        Ok(Self { stop, is_listening })
-    }
-
-    /// Returns `true` if notifications arrive.
-    pub(super) fn is_listening(&self) -> bool {
-        // ORDERING: Relaxed, a late value delays a look by a turn of the keeper.
-        self.is_listening.load(Ordering::Relaxed)
+        Ok(Self(stop))
     }
 }
 
 /// Listens for ever, with pauses between connections.
-async fn listen(access: &Access, signals: &Signals, is_listening: &AtomicBool) {
+async fn listen(access: &Access, signals: &Signals) {
     loop {
         if let Ok(Ok(Dialed { client, messages, .. })) =
             tokio::time::timeout(ECHO, (access.dial)(access.config.clone())).await
         {
-            follow(&client, messages, &access.schema, signals, is_listening).await;
-            // ORDERING: Relaxed, as in `Listener::is_listening`.
-            is_listening.store(false, Ordering::Relaxed);
-            signals.raise(&signals.foreign);
+            follow(&client, messages, &access.schema, signals).await;
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
 /// Listens until the connection ends.
-async fn follow(client: &Client, mut messages: Messages, channel: &str, signals: &Signals, is_listening: &AtomicBool) {
+async fn follow(client: &Client, mut messages: Messages, channel: &str, signals: &Signals) {
     // A notification to itself shows that notifications arrive. A pooler would lose them.
     let echo = format!("timer_echo_{:x}", fastrand::u64(..));
-    let statements = format!("listen \"{channel}\"; listen {echo}; notify {echo}; set idle_session_timeout = 0");
+    let statements = format!("listen \"{channel}\"; listen {echo}; set idle_session_timeout = 0");
     let (heard, mut echoed) = watch::channel(false);
     let receive = async {
         loop {
@@ -166,12 +149,17 @@ async fn follow(client: &Client, mut messages: Messages, channel: &str, signals:
         if client.batch_execute(&statements).await.is_err() {
             return;
         }
+        while let Err(error) = client.batch_execute(&format!("notify {echo}")).await {
+            if error.code() != Some(&SqlState::PROGRAM_LIMIT_EXCEEDED) {
+                return;
+            }
+            // The server's queue is full.
+            tokio::time::sleep(PAUSE).await;
+        }
         if tokio::time::timeout(ECHO, echoed.changed()).await.is_err() {
             tracing::warn!("notifications do not arrive; the store looks for the work of others once a second");
             return;
         }
-        // ORDERING: Relaxed, as in `Listener::is_listening`.
-        is_listening.store(true, Ordering::Relaxed);
         // Work that arrived while nobody listened.
         signals.raise(&signals.foreign);
         signals.raise(&signals.pauses);

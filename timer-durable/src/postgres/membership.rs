@@ -161,17 +161,14 @@ impl PostgresStore {
         let now = Instant::now();
         self.hold_until = self.hold_until.filter(|until| *until > now);
         if self.next_renew <= now || self.lease_end <= LeaseTime::now() || self.signals.take_shards() {
+            let paused = self.paused;
             self.has_gained |= self.renew(running)?;
-            // Nothing else tells of the pauses of others.
-            upkeep.pauses_changed = !self.is_listening();
+            // A notification of a pause may have been lost.
+            upkeep.pauses_changed = self.paused != paused;
         }
         upkeep.pauses_changed |= self.signals.take_pauses();
-        if self.signals.take_foreign()
-            || self.sweep_again.is_some_and(|again| again <= now)
-            || (!self.is_listening() && self.next_sweep <= now)
-            || self.has_gained
-        {
-            // A look that fails is repeated, although no notification announces it.
+        if self.signals.take_foreign() || self.next_sweep <= now || self.has_gained {
+            // A look that fails is repeated at once.
             upkeep.foreign = self.sweep().inspect_err(|_| self.signals.again())?;
         }
         upkeep.shards_gained = std::mem::take(&mut self.has_gained);
@@ -216,6 +213,7 @@ impl PostgresStore {
         }
         let now: Micros = row.get::<_, Option<i64>>(0).ok_or(StoreError::Fenced)?;
         self.clock.take(sent, now);
+        self.paused = row.get(8);
         let shards: Vec<i16> = row.get::<_, Option<Vec<i16>>>(1).unwrap_or_default();
         let epochs: Vec<i64> = row.get::<_, Option<Vec<i64>>>(2).unwrap_or_default();
         let suspects: Vec<i64> = row.get(3);

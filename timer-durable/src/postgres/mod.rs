@@ -70,7 +70,7 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(500);
 /// [`PostgresTransaction`](crate::PostgresTransaction).
 ///
 /// PostgreSQL 14 or newer is needed. A process uses two connections. Behind a pooler in transaction
-/// mode it uses one, and looks for the timeouts of other writers once a second.
+/// mode it uses one, and learns of the timeouts of other writers within a second.
 ///
 /// # Examples
 ///
@@ -110,9 +110,10 @@ pub struct PostgresStore {
     /// The end of the lease, counted from the time at which the renewal was sent.
     lease_end: LeaseTime,
     next_renew: Instant,
+    /// The time of the next look for the work of others, unless a notification announces some.
     next_sweep: Instant,
-    /// The time of the next look for a row of others that was locked.
-    sweep_again: Option<Instant>,
+    /// A hash of the topics that are paused, at the last renewal.
+    paused: Option<i64>,
     /// The timeouts that other transactions had locked, before the next batch about them.
     locked: HashSet<Target>,
     /// The topics whose timeouts go to their shelves.
@@ -180,7 +181,7 @@ impl PostgresStore {
             lease_end: LeaseTime::now(),
             next_renew: now,
             next_sweep: now,
-            sweep_again: None,
+            paused: None,
             locked: HashSet::new(),
             blocked: Vec::new(),
             steady_since: now,
@@ -255,11 +256,6 @@ impl PostgresStore {
     /// Returns the longest time that a statement may take.
     fn limit(&self) -> Duration {
         limit_of(self.lease)
-    }
-
-    /// Returns `true` if notifications arrive.
-    fn is_listening(&self) -> bool {
-        self.listener.as_ref().is_some_and(Listener::is_listening)
     }
 
     fn link(&mut self) -> Result<&mut Link, StoreError> {

@@ -213,6 +213,17 @@ begin
 end
 $$;
 
+-- Sends a notification, which is a hint, since all nodes look once a second. It fails the transaction if
+-- the server's queue is full, and a transaction that sent one cannot be prepared. So the setting
+-- `timer_durable.notify` turns it off.
+create function timer.announce(p_change text) returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    if current_setting('timer_durable.notify', true) is distinct from 'off' then
+        perform pg_notify('timer', p_change);
+    end if;
+end
+$$;
+
 -- Becomes a new instance. Nothing that the instances in `p_tried` have sent is executed afterwards,
 -- because the update of their rows waits for all of it. The first instance of a process takes the name
 -- from an earlier process; a later one finds that a later process has taken it.
@@ -231,7 +242,7 @@ begin
     update timer.node set alive = false where id = any (v_old) and alive;
     insert into timer.node(id, name, lease_until) values (p_new, p_name, timer.now() + p_lease);
     update timer.shard set owner = p_new, epoch = epoch + 1 where owner = any (v_old);
-    perform pg_notify('timer', 'shards');
+    perform timer.announce('shards');
     return timer.now();
 end
 $$;
@@ -287,7 +298,7 @@ begin
         where t.id = any (p_running) and t.shard = any (v_give) and t.begun is not null and s.shard = v_mine[1]
             and g.shard = t.shard;
         update timer.shard set owner = null where owner = p_instance and shard = any (v_give);
-        perform pg_notify('timer', 'shards');
+        perform timer.announce('shards');
     elsif cardinality(v_mine) < v_share then
         update timer.shard set owner = p_instance, epoch = epoch + 1 where shard in (
             select shard from timer.shard where owner is null order by shard
@@ -305,17 +316,14 @@ create function timer.leave(p_instance bigint) returns void language plpgsql set
 begin
     update timer.node set alive = false where id = p_instance and alive;
     update timer.shard set owner = null where owner = p_instance;
-    perform pg_notify('timer', 'shards');
+    perform timer.announce('shards');
 end
 $$;
 
--- Tells the owners of shards of a row that they should collect. A transaction that is to be prepared
--- must not send a notification, so the setting `timer_durable.notify` turns it off.
+-- Tells the owners of shards of a row that they should collect.
 create function timer.announce() returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-    if current_setting('timer_durable.notify', true) is distinct from 'off' then
-        perform pg_notify('timer', '');
-    end if;
+    perform timer.announce('');
 end
 $$;
 
@@ -508,14 +516,14 @@ $$;
 create function timer.pause(topic text) returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     insert into timer.paused values (topic) on conflict do nothing;
-    perform pg_notify('timer', 'paused');
+    perform timer.announce('paused');
 end
 $$;
 
 create function timer.resume(topic text) returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     delete from timer.paused p where p.topic = resume.topic;
-    perform pg_notify('timer', 'paused');
+    perform timer.announce('paused');
 end
 $$;
 

@@ -116,7 +116,7 @@ pub(super) fn write(parts: Parts, has_traces: bool) -> Sql {
         // The owners of the shards learn of rows that an instance without shards has written.
         text.push_str(&format!(
             "\nunion all select -2, null, null, null, null, null, null, pg_notify('timer', '')::text, null, null, null, null, null, null
-             where {}",
+             where ({}) and current_setting('timer_durable.notify', true) is distinct from 'off'",
             announced.join(" or ")
         ));
     }
@@ -216,9 +216,10 @@ pub(super) const SHELVES: &str = "
     )
     select topic from shelf where topic is not null";
 
-/// Renews the lease, and reads the mark of the session.
+/// Renews the lease, and reads the mark of the session and a hash of the paused topics.
 pub(super) fn renew() -> Sql {
-    let text = "select now, shards, epochs, suspects, next_lapse, nodes, taken, {MARK}
+    let text = "select now, shards, epochs, suspects, next_lapse, nodes, taken, {MARK},
+    (select hashtextextended(string_agg(topic, e'\\n' order by topic), 0) from timer.paused)
 from timer.renew($1, $2, $3, $4, $5)";
     let types = vec![Type::INT8, Type::INT8, Type::UUID_ARRAY, Type::BOOL, Type::INT8_ARRAY];
     Sql { text: text.replace("{MARK}", MARK), types }

@@ -118,15 +118,9 @@ impl Store for PostgresStore {
 
     fn next_upkeep(&self) -> Option<Instant> {
         let signalled = self.signals.has_foreign() || self.signals.has_shards() || self.signals.has_pauses();
-        let mut next = self.next_renew.min(self.lease_end.instant());
-        if !self.is_listening() {
-            next = next.min(self.next_sweep);
-        }
+        let mut next = self.next_renew.min(self.lease_end.instant()).min(self.next_sweep);
         if signalled {
             next = next.min(self.earliest_upkeep());
-        }
-        if let Some(again) = self.sweep_again {
-            next = next.min(again);
         }
         if let Some(removal) = self.removal.wakes_at() {
             next = next.min(removal);

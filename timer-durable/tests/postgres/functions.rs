@@ -37,11 +37,11 @@ fn a_row_that_the_database_keeps_out_is_refused() {
 #[test]
 fn a_foreign_timeout_is_found_by_its_notification() {
     let Some(database) = Database::create() else { return };
-    // With a lease this long, only the notification can be the reason.
     let mut node = database.join_with(|store| store.lease(LEASE * 3600));
     node.listen();
     let before = node.0.membership().unwrap().foreign;
-    database.sql("select timer.schedule('topic', 'payload'::text, '0', 'key', traceparent => 'trace')");
+    let schedule = "select timer.schedule('topic', 'payload'::text, '0', 'key', traceparent => 'trace')";
+    node.hear(|| _ = database.sql(schedule));
     node.keep_up_until(|node| node.0.membership().unwrap().foreign > before);
     let id = node.pending()[0];
     let attempt = node.attempt(id);
@@ -222,6 +222,6 @@ fn a_transaction_that_schedules_is_prepared() {
     assert!(!prepare("select 1"));
     assert!(prepare("set local timer_durable.notify = off"));
     database.sql(&format!("commit prepared '{}'", database.name));
-    database.sql("notify timer");
+    node.hear(|| _ = database.sql("notify timer"));
     node.keep_up_until(|node| node.0.membership().unwrap().foreign == 1);
 }

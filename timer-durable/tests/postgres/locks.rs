@@ -211,8 +211,6 @@ fn a_key_that_another_transaction_inserts_delays_its_call_only() {
 fn a_locked_row_of_another_writer_is_collected_later() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join_with(|store| store.lease(LEASE * 3600));
-    // A node that does not listen looks again anyway.
-    node.listen();
     let id = database.sql("select replace(timer.schedule('t', 'x'::text, '1 hour')::text, '-', '')");
     let mut session = Session::begin(&database);
     assert_eq!(session.ask("select foreign_xid is not null from timer.timeout for update"), "t");

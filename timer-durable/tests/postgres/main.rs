@@ -7,6 +7,7 @@ mod drivers;
 mod faults;
 mod foreign;
 mod functions;
+mod hints;
 mod keys;
 mod locks;
 #[allow(dead_code)]
@@ -143,11 +144,24 @@ impl Node {
         self.0.membership().expect("a member").shards
     }
 
-    /// Keeps up until the store hears notifications and has nothing else to do for ten seconds.
+    /// Keeps up until the store hears notifications. It then asks for a look at all that may have
+    /// changed before.
     fn listen(&mut self) {
-        self.keep_up_until(|node| {
-            node.0.next_upkeep().is_some_and(|next| next > Instant::now() + Duration::from_secs(10))
-        });
+        let begun = Instant::now();
+        while !self.0.upkeep(&[]).expect("upkeep").pauses_changed {
+            assert!(begun.elapsed() < Duration::from_secs(30));
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until a notification of `act` brings the next upkeep forward. Nothing else can.
+    fn hear(&mut self, act: impl FnOnce()) {
+        let (begun, next) = (Instant::now(), self.0.next_upkeep());
+        act();
+        while self.0.next_upkeep() >= next {
+            assert!(begun.elapsed() < Duration::from_secs(30));
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
     }
 
     /// Keeps up until `done`, for at most half a minute.

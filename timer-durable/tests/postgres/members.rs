@@ -167,7 +167,7 @@ fn a_node_that_leaves_hands_over_at_once() {
     let id = first.insert();
     let mut second = database.join_with(|store| store.lease(LEASE * 3600));
     second.listen();
-    first.0.leave().unwrap();
+    second.hear(|| first.0.leave().unwrap());
     second.keep_up_until(|node| node.shards() == 64);
     assert_eq!(second.attempt(id).attempt, 1);
 }
@@ -248,8 +248,6 @@ fn pending_is_counted_or_estimated_at_a_join() {
 fn a_refused_row_hides_only_those_of_its_shard() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join_with(|store| store.lease(LEASE * 3600));
-    // A node that does not listen looks again anyway.
-    node.listen();
     database.sql(
         "select timer.schedule('topic', ''::text, '1 hour') from generate_series(1, 256);
          update timer.timeout set shard = n % 64 from (
@@ -324,31 +322,13 @@ fn a_node_that_joins_again_listens_by_a_new_connection() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join();
     let own = "from pg_stat_activity where datname = current_database() and application_name = 'timer-durable'";
-    let listening = format!("select coalesce(min(pid), 0) {own} and query like 'listen %'");
+    let listening = format!("select coalesce(min(pid), 0) {own} and query like '%timer_echo%'");
     database.wait_for(&format!("select ({listening}) > 0"), "t");
     let first = database.sql(&listening);
-    database.sql(&format!("select pg_terminate_backend(pid) {own} and query not like 'listen %'"));
+    database.sql(&format!("select pg_terminate_backend(pid) {own} and query not like '%timer_echo%'"));
     assert!(matches!(node.0.counts(), Err(StoreError::Failed(_))));
     node.0.rejoin().unwrap();
     database.wait_for(&format!("select ({listening}) not in (0, {first})"), "t");
-}
-
-/// The connection that listened is given up, and the next one is not made yet.
-#[test]
-fn a_node_that_joins_again_looks_until_it_listens() {
-    let Some(database) = Database::create() else { return };
-    let mut node = database.join_with(|store| store.lease(LEASE * 3600));
-    node.listen();
-    let own = "from pg_stat_activity where datname = current_database() and application_name = 'timer-durable'";
-    database.wait_for(&format!("select count(*) {own} and query like 'listen %'"), "1");
-    // A new connection that listens asks for a look. It is over soon.
-    let begun = Instant::now();
-    node.keep_up_until(|_| begun.elapsed() > Duration::from_millis(300));
-    database.sql(&format!("select pg_terminate_backend(pid) {own} and query not like 'listen %'"));
-    assert!(matches!(node.0.counts(), Err(StoreError::Failed(_))));
-    node.0.rejoin().unwrap();
-    let next = node.0.next_upkeep().unwrap().saturating_duration_since(Instant::now());
-    assert!(next <= Duration::from_secs(1), "{next:?}");
 }
 
 #[test]
