@@ -38,6 +38,26 @@ pub(crate) enum Message {
     },
 }
 
+impl Message {
+    /// Returns `true` if the message has a transaction of its own.
+    pub(crate) fn may_take_long(&self) -> bool {
+        matches!(
+            self,
+            Self::UseStore(_) | Self::ScheduleMany(..) | Self::Call(Request::Transact(..), _) | Self::Pause { .. }
+        )
+    }
+
+    /// Fails a call.
+    pub(crate) fn fail(self, error: &StoreError) {
+        match self {
+            Self::Call(_, reply) => reply.fail(error),
+            Self::ScheduleMany(_, reply) => reply.fail(error),
+            Self::Pause { reply, .. } => reply.fail(error),
+            Self::Ended(_) | Self::UseStore(_) | Self::Stop { .. } => {}
+        }
+    }
+}
+
 /// A function that uses the store.
 pub(crate) type UseStore = Box<dyn FnOnce(&mut dyn Store) + Send>;
 

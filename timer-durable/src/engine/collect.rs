@@ -233,6 +233,15 @@ impl Collection {
         parts
     }
 
+    pub(super) fn has_calls(&self) -> bool {
+        self.origins.iter().any(|origin| matches!(origin, Origin::Call(_)))
+    }
+
+    /// Returns the time since which its operations wait.
+    pub(super) fn waits_since(&self) -> Option<Instant> {
+        self.waited.since.or(self.waited.postponed)
+    }
+
     /// Fails the calls of the batch. Returns the other operations.
     pub(super) fn fail_calls(mut self, error: &StoreError) -> Self {
         let mut rest = self.sibling();

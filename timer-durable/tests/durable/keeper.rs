@@ -8,7 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use timer_durable::transaction::Operation;
-use timer_durable::{Due, DurableTimer, Error, IfPending, MemoryStore, Retry, StoreError, Transaction};
+use timer_durable::{
+    CancelAnswer, Due, DurableTimer, Error, IfPending, MemoryStore, ResetAnswer, Retry, StoreError, Transaction,
+};
 
 use crate::scripted::ScriptedStore;
 use crate::t;
@@ -210,6 +212,42 @@ fn calls_about_one_key_keep_their_order() {
     calls.into_iter().for_each(|call| _ = futures::executor::block_on(call).unwrap());
     let seen: Vec<i64> = entries.try_iter().flatten().map(|due| due - now).collect();
     assert_eq!(seen, (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn calls_wait_until_the_store_is_joined_again() {
+    let store = ScriptedStore::new();
+    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).unwrap();
+    let mut is_lost = Some(());
+    store.on_write(move |_| is_lost.take().map(|()| StoreError::InDoubt("the connection is lost".to_owned())));
+    let ((tried, tries), (release, released)) = (channel(), channel::<()>());
+    let mut failures = 4;
+    store.on_rejoin(move || {
+        tried.send(()).unwrap();
+        let _ended = released.recv();
+        failures -= 1;
+        (failures > 0).then(|| StoreError::Failed("the server is away".to_owned()))
+    });
+    timer.new_timeout(t(), LONG, &"lost".to_owned()).unwrap_err();
+    tries.recv_timeout(LONG).unwrap();
+    // The first attempt to join is under way, and three of them fail.
+    let first = timer.new_timeout_async(t(), LONG, &"a".to_owned());
+    let keyed = timer.new_timeout_keyed_async(t(), "key", LONG, &"b".to_owned(), IfPending::Keep);
+    let reset = timer.reset_async(t::<()>(), "key", 2 * LONG);
+    let many = timer.schedule_many_async([timer.timeout_builder(t(), &"c".to_owned()).after(LONG)]);
+    let cancel = timer.cancel_async(t::<()>(), "key");
+    let pauser = timer.clone();
+    let pause = thread::spawn(move || pauser.pause(t::<()>()));
+    (0..3).for_each(|_| release.send(()).unwrap());
+    (0..3).for_each(|_| tries.recv_timeout(LONG).unwrap());
+    drop(release);
+    futures::executor::block_on(first).unwrap();
+    futures::executor::block_on(keyed).unwrap();
+    assert_eq!(futures::executor::block_on(reset).unwrap(), ResetAnswer::Reset);
+    let many = futures::executor::block_on(many);
+    assert!(matches!(many, Err(Error::Store(StoreError::Unsupported(_)))), "it reaches the store: {many:?}");
+    assert_eq!(futures::executor::block_on(cancel).unwrap(), CancelAnswer::Cancelled, "calls keep their order");
+    pause.join().unwrap().unwrap();
 }
 
 #[test]

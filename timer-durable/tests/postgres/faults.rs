@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use timer_durable::store::{Reader, Store};
 use timer_durable::transaction::{Insert, Operation};
-use timer_durable::{ConnectError, Due, DurableTimer, Filter, PostgresReader, PostgresStore, StoreError, TimeoutState};
+use timer_durable::{
+    ConnectError, Due, DurableTimer, Error, Filter, PostgresReader, PostgresStore, StoreError, TimeoutState,
+};
 
 use super::postgres_server::{Server, Shutdown};
 use super::t;
@@ -267,6 +269,34 @@ fn restarts_of_the_server_are_survived() {
         assert!(node.pending().contains(&id), "{how:?}");
         store = node.0;
     }
+}
+
+#[test]
+fn calls_wait_for_a_server_that_restarts() {
+    let Some(mut server) = Server::start_for_tests() else { return };
+    let store = PostgresStore::connect(&server.url(&server.create_database())).unwrap().lease(LEASE);
+    let timer = DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).unwrap();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let caller = scope.spawn(|| {
+            let calls = std::iter::from_fn(|| {
+                let call = || timer.new_timeout(t(), Duration::from_secs(600), &String::new());
+                (!is_over.load(Ordering::Relaxed)).then(call)
+            });
+            calls.filter_map(Result::err).collect::<Vec<Error>>()
+        });
+        for how in [Shutdown::Fast, Shutdown::Immediate] {
+            server.stop(how);
+            server.launch();
+            let _after_joining = timer.new_timeout(t(), Duration::ZERO, &String::new());
+        }
+        is_over.store(true, Ordering::Relaxed);
+        let errors = caller.join().unwrap();
+        assert!(
+            errors.len() <= 4 && errors.iter().all(|error| matches!(error, Error::OutcomeUnknown { .. })),
+            "{errors:?}"
+        );
+    });
 }
 
 #[test]

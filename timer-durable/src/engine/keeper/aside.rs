@@ -23,12 +23,13 @@ const MAX_LOCKED: Duration = Duration::from_secs(1);
 /// because memory is bounded.
 const MAX_PARKED: usize = 1 << 14;
 
-/// The time for which a call waits for a timeout that another transaction has locked.
-const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
+/// The time for which a call waits for a timeout that another transaction has locked, or until the
+/// keeper has joined the store again.
+pub(super) const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// A batch that is written again at a later time.
 pub(super) struct WaitingBatch {
-    collection: Collection,
+    pub(super) collection: Collection,
     next: Instant,
     /// Whether the batch waits only because a turn was over. Later calls about its timeouts wait
     /// until it is written.
@@ -95,17 +96,6 @@ impl<S: Store> Keeper<S> {
     pub(super) fn postpone(&mut self, mut collection: Collection) {
         let next = *collection.waited.postponed.get_or_insert_with(|| self.present());
         self.aside.push(WaitingBatch { collection, next, is_postponed: true });
-    }
-
-    /// Fails the calls that wait aside, because nobody knows when the store can be reached again.
-    pub(super) fn fail_calls_aside(&mut self) {
-        let error = self.outage();
-        for mut aside in std::mem::take(&mut self.aside) {
-            aside.collection = aside.collection.fail_calls(&error);
-            if !aside.collection.is_empty() {
-                self.aside.push(aside);
-            }
-        }
     }
 
     /// Sets aside an operation that the store refuses and that no caller waits for.

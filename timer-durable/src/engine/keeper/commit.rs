@@ -22,6 +22,7 @@ impl<S: Store> Keeper<S> {
         for ended in std::mem::take(&mut self.unwritten) {
             self.add_end(&mut collection, ended, now);
         }
+        self.take_waiting(&mut collection, now);
         // Each timeout that has waiting messages contributes one of them.
         for _ in 0..self.held.places() {
             if !collection.has_room(self.settings.max_batch) {
@@ -41,13 +42,7 @@ impl<S: Store> Keeper<S> {
                 self.inbox.try_recv().ok()
             });
             let Some(message) = next else { break };
-            let may_take_long = matches!(
-                message,
-                Message::UseStore(_)
-                    | Message::ScheduleMany(..)
-                    | Message::Call(Request::Transact(..), _)
-                    | Message::Pause { .. }
-            );
+            let may_take_long = message.may_take_long();
             match self.conflict(&collection, &message).or_else(|| self.held.place_of(&message)) {
                 Some(place) => self.held.push(place, message),
                 None => self.take(&mut collection, message, now),
@@ -71,12 +66,12 @@ impl<S: Store> Keeper<S> {
     }
 
     /// Returns the place at which a message has to wait for a batch that was not written yet.
-    fn conflict(&self, collection: &Collection, message: &Message) -> Option<Place> {
+    pub(super) fn conflict(&self, collection: &Collection, message: &Message) -> Option<Place> {
         collection.conflict(message).or_else(|| self.conflict_aside(message))
     }
 
     /// Adds a message to a batch that has nothing about the same timeout.
-    fn take(&mut self, collection: &mut Collection, message: Message, now: Micros) {
+    pub(super) fn take(&mut self, collection: &mut Collection, message: Message, now: Micros) {
         match message {
             Message::Call(Request::Transact(Some((id, attempt)), _), reply) if reply.is_abandoned() => {
                 // The handler must not end its timeout without the work.
@@ -84,20 +79,25 @@ impl<S: Store> Keeper<S> {
                 running.into_iter().for_each(|running| running.work_has_failed = true);
             }
             Message::Call(_, reply) if reply.is_abandoned() => {}
+            Message::ScheduleMany(_, reply) if reply.is_abandoned() => {}
             // A handler that has begun may end.
             Message::Call(Request::Transact(Some(attempt), work), reply) => {
                 reply.send(self.transact(Some(attempt), work).map(|()| Answer::Changed));
             }
             Message::Call(_, reply) if self.shutdown.is_requested() => reply.send(Err(Error::Stopped)),
-            Message::Call(_, reply) if self.must_rejoin => reply.send(Err(Error::Store(self.outage()))),
+            Message::ScheduleMany(_, reply) if self.shutdown.is_requested() => reply.send(Err(Error::Stopped)),
+            Message::Call(..) | Message::ScheduleMany(..) | Message::Pause { .. } if self.must_rejoin => {
+                if self.may_wait() {
+                    self.waiting.push_back((self.present(), message));
+                } else {
+                    message.fail(&self.outage());
+                }
+            }
             Message::Call(Request::Insert(new), reply) if self.is_follow_up(&new) => self.follow_up(new, reply, now),
             Message::Call(Request::Transact(None, work), reply) => {
                 reply.send(self.transact(None, work).map(|()| Answer::Changed));
             }
             Message::Call(request, reply) => collection.add(request, reply, now, self.store.instance()),
-            Message::ScheduleMany(_, reply) if reply.is_abandoned() => {}
-            Message::ScheduleMany(_, reply) if self.shutdown.is_requested() => reply.send(Err(Error::Stopped)),
-            Message::ScheduleMany(_, reply) if self.must_rejoin => reply.send(Err(Error::Store(self.outage()))),
             Message::ScheduleMany(many, reply) => self.schedule_many(many, reply, now),
             Message::Ended(ended) => self.add_end(collection, ended, now),
             Message::Pause { topic, is_paused, reply } => reply.send(self.set_paused(&topic, is_paused)),
@@ -133,7 +133,10 @@ impl<S: Store> Keeper<S> {
     }
 
     /// Keeps the ends, follow-ups and begins of a batch that was not written, and fails its calls.
-    fn give_back(&mut self, collection: Collection, error: &StoreError) {
+    fn give_back(&mut self, mut collection: Collection, error: &StoreError) {
+        if matches!(error, StoreError::Disconnected(_)) && !self.clock.is_virtual() {
+            collection = self.keep_calls(collection);
+        }
         let (mut begins, mut follow_ups) = (collection.sibling(), collection.sibling());
         for (operation, origin) in collection.fail_calls(error).take() {
             match (origin, operation) {

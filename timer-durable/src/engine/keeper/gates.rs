@@ -267,9 +267,6 @@ impl<S: Store> Keeper<S> {
 
     /// Pauses or resumes a topic.
     pub(super) fn set_paused(&mut self, topic: &str, is_paused: bool) -> Result<(), Error> {
-        if self.must_rejoin {
-            return Err(self.outage().into());
-        }
         // A store without shelves refuses before anything is written.
         self.store.set_paused(topic, is_paused)?;
         let now = self.store.now();

@@ -16,8 +16,9 @@
 //! - If the store refuses an operation without naming it, the batch is divided to find it. If it
 //!   belongs to a call, the call fails. A refused end or begin waits apart from all others, and so
 //!   does an operation whose timeout another transaction has locked (`aside`).
-//! - If nothing was written, callers get the error. Ends of attempts and due timeouts stay in
-//!   memory and are written later, after a pause that grows up to a second.
+//! - If nothing was written, callers get the error. If nothing was sent, they wait for a while
+//!   until the keeper has joined again (`outage`). Ends of attempts and due timeouts stay in memory
+//!   and are written later, after a pause that grows up to a second.
 //! - If the outcome is unknown, or another instance has taken over, the keeper becomes a new
 //!   instance ([`Store::rejoin`]) and loads its memory anew. Handlers that run here go on. The new
 //!   instance writes their ends, which the store accepts if the attempt is still the last one.
@@ -38,6 +39,7 @@ mod limits;
 mod many;
 mod memory;
 mod oldest;
+mod outage;
 mod pauses;
 mod places;
 mod settings;
@@ -69,6 +71,7 @@ use pauses::PauseClock;
 use settings::Running;
 pub(crate) use settings::Settings;
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stop::Ending;
@@ -117,6 +120,8 @@ pub(crate) struct Keeper<S> {
     max_begins: usize,
     /// Messages that wait for the next batch.
     held: Held,
+    /// Calls that wait for the store, with the time at which they arrived.
+    waiting: VecDeque<(Instant, Message)>,
     /// Ends that a failed commit has not written.
     unwritten: Vec<AttemptEnd>,
     /// Operations that wait apart from all others.
@@ -179,6 +184,7 @@ impl<S: Store> Keeper<S> {
             overdue_began_last: false,
             max_begins: begin::FIRST_BEGINS,
             held: Held::default(),
+            waiting: VecDeque::new(),
             unwritten: Vec::new(),
             aside: Vec::new(),
             lanes,
@@ -242,8 +248,10 @@ impl<S: Store> Keeper<S> {
         let paused = self.paused_until.filter(|until| *until > now);
         if let Some(paused) = paused {
             until.push(paused);
+            until.extend(self.next_failure());
         } else {
-            let idle = self.held.is_empty() && self.unwritten.is_empty() && !self.must_rejoin;
+            let is_written = self.held.is_empty() && self.waiting.is_empty() && self.unwritten.is_empty();
+            let idle = is_written && !self.must_rejoin;
             if !idle {
                 return Some(None);
             }
@@ -324,32 +332,6 @@ impl<S: Store> Keeper<S> {
         let joins_at_once = self.must_rejoin && self.pause <= MIN_PAUSE;
         self.paused_until = if joins_at_once { None } else { Some(self.present() + self.pause) };
         self.pause = self.clock.next_pause(self.pause, MAX_PAUSE);
-    }
-
-    /// Returns the error of a call that arrives before the keeper has joined again.
-    fn outage(&self) -> StoreError {
-        StoreError::Failed(format!("the store has not been joined again: {}", self.failure))
-    }
-
-    /// Becomes a new instance and empties the memory.
-    fn rejoin(&mut self) {
-        self.term.finish();
-        if self.paused_until.is_some_and(|until| until > self.present()) {
-            return;
-        }
-        match self.store.rejoin() {
-            Ok(()) => {
-                self.figures.lock().rejoins += 1;
-                self.figures.lock().membership = self.store.membership();
-                tracing::warn!(timer = %self.settings.name, store = %self.store.describe(), "joined the store again");
-                self.must_rejoin = false;
-                self.paused_until = None;
-                self.term = Term::new(self.shutdown.clone(), || self.store.lease_end());
-                self.renew_heads();
-                self.load_gates();
-            }
-            Err(error) => self.fail(&error),
-        }
     }
 
     /// Renews the lease and collects the writes of others.
