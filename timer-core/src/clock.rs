@@ -115,6 +115,8 @@ pub(crate) struct Present {
     word: AtomicU64,
     /// The distance, an `i64`, from the system's clock to a virtual time that runs.
     offset: AtomicU64,
+    /// The time by which a deadline has to lie before a virtual time that stands still to be due.
+    lag: AtomicU64,
 }
 
 impl Present {
@@ -124,7 +126,7 @@ impl Present {
 
     /// Creates a present that follows the system's clock.
     pub(crate) fn real() -> Self {
-        Self { word: AtomicU64::new(Self::REAL), offset: AtomicU64::new(0) }
+        Self { word: AtomicU64::new(Self::REAL), offset: AtomicU64::new(0), lag: AtomicU64::new(0) }
     }
 
     /// Returns the current time.
@@ -145,6 +147,20 @@ impl Present {
         // ORDERING: Acquire, as in `now`.
         let offset = self.offset.load(Ordering::Acquire);
         now().saturating_add_signed(offset as i64).min(END_OF_TIME)
+    }
+
+    /// Returns the time up to which deadlines are due at `now`, which this clock has just told.
+    #[inline]
+    pub(crate) fn due_by(&self, now: Nanos) -> Nanos {
+        // ORDERING: Relaxed, because a thread that sees another lag than that of `now` only finds a
+        // deadline up to one lag later or earlier, and none before its time.
+        now.saturating_sub(self.lag.load(Ordering::Relaxed))
+    }
+
+    /// Sets the lag of [`due_by`](Self::due_by). Only the driver's owner calls it.
+    pub(crate) fn set_lag(&self, lag: Nanos) {
+        // ORDERING: Relaxed, as in `due_by`.
+        self.lag.store(lag, Ordering::Relaxed);
     }
 
     /// Returns the current time as an instant.
@@ -172,6 +188,7 @@ impl Present {
     pub(crate) fn run(&self) {
         // ORDERING: Relaxed, because there is one writer.
         if self.word.load(Ordering::Relaxed) != Self::RUNS {
+            self.set_lag(0);
             self.run_from(self.now());
         }
     }

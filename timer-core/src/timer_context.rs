@@ -56,6 +56,11 @@ impl TimerContext {
         self.present.now()
     }
 
+    /// Returns the time up to which the deadlines of futures are due.
+    pub(crate) fn due_by(&self) -> Nanos {
+        self.present.due_by(self.now())
+    }
+
     /// Returns the length of a tick, by which the wheel may make each run late. A virtual time has
     /// no ticks, but one that runs is moved about once per millisecond.
     pub(crate) fn tick_nanos(&self) -> Nanos {

@@ -1,8 +1,9 @@
 //! The follower, which moves the manual timer of a runtime with tokio's clock.
 
+use ::tokio::task::unconstrained;
 use ::tokio::time;
 use core::cell::{Cell, RefCell};
-use core::pin::Pin;
+use core::pin::{Pin, pin};
 use core::task::{Context, Waker};
 use std::io;
 use std::rc::Rc;
@@ -18,6 +19,9 @@ const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// a function of tokio has moved that clock.
 const MAX_LAG: Duration = Duration::from_millis(1);
 
+/// The ticks of tokio's timer.
+const TICK: Duration = Duration::from_millis(1);
+
 /// The manual timer of a runtime, which follows the clock of tokio's runtime. All threads that
 /// block on the runtime share it.
 #[derive(Debug)]
@@ -27,12 +31,15 @@ pub(super) struct Virtual {
     keepers: Arc<Keepers>,
 }
 
-/// The driver of the manual timer, and whether it runs.
+/// The driver of the manual timer, and its relation to tokio's clock.
 #[derive(Debug)]
 struct Clock {
     driver: ManualDriver,
     /// Whether the time of the manual timer runs.
     runs: bool,
+    /// An instant at which one of the ticks of tokio's timer begins. `None` until the clock stands
+    /// still for the first time.
+    tick: Option<Instant>,
 }
 
 /// The next deadline of the manual timer, if it is not far, and whether its time runs.
@@ -60,9 +67,15 @@ impl Clock {
         }
     }
 
-    /// Moves the time to that of tokio's clock and runs the timeouts that are due.
+    /// Moves the time to that of tokio's clock, which stands still, and runs the timeouts whose
+    /// tick has come.
     fn catch_up(&mut self) {
-        self.driver.advance(behind(self.driver.now()));
+        let earliest = self.driver.now() - self.driver.elapsed();
+        let tick = *self.tick.get_or_insert_with(|| find_tick(earliest));
+        let now = time::Instant::now().into_std();
+        let since_tick = now.saturating_duration_since(tick).subsec_nanos() % TICK.subsec_nanos();
+        let by = now.saturating_duration_since(self.driver.now());
+        self.driver.advance_with_lag(by, Duration::from_nanos(since_tick.into()));
     }
 
     fn pause(&mut self) {
@@ -84,7 +97,7 @@ impl Clock {
         // A time that is moved while it runs makes delays early, too.
         while behind(self.driver.now()) > MAX_LAG {
             let before = self.driver.now();
-            self.catch_up();
+            self.driver.advance(behind(before));
             if self.driver.now() == before {
                 break; // at the end of time
             }
@@ -99,6 +112,28 @@ impl Clock {
             self.follow();
         }
     }
+}
+
+/// Returns an instant at which one of the ticks of tokio's timer begins, while its clock stands
+/// still. `earliest` is not after the first one.
+///
+/// Tokio has no function that tells it. A sleep is ready at its first poll if its deadline is not
+/// after the last tick that the runtime has processed, so the latest such deadline is that tick.
+fn find_tick(earliest: Instant) -> Instant {
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut is_past = |at: Instant| pin!(unconstrained(time::sleep_until(at.into()))).poll(&mut cx).is_ready();
+    let mut past = earliest;
+    let mut ahead = behind(earliest) + TICK;
+    while ahead > Duration::from_nanos(1) {
+        let half = ahead / 2;
+        if is_past(past + half) {
+            past += half;
+            ahead -= half;
+        } else {
+            ahead = half;
+        }
+    }
+    past
 }
 
 /// Returns the time by which `now` is behind tokio's clock, or zero if it is ahead.
@@ -177,7 +212,7 @@ impl Virtual {
             let keepers = keepers.clone();
             move || keepers.wake()
         });
-        Ok(Arc::new(Self { timer, clock: Mutex::new(Clock { driver, runs: false }), keepers }))
+        Ok(Arc::new(Self { timer, clock: Mutex::new(Clock { driver, runs: false, tick: None }), keepers }))
     }
 
     /// Returns the clock, unless a thread is within an advance. That thread may be this one, if the

@@ -49,11 +49,15 @@
 //! The runtime uses tokio's own paused clock, and a manual timer that follows it to the nanosecond.
 //! So time stands still as long as a socket is ready or a task of `spawn_blocking` runs,
 //! `tokio::time::Instant` tells the same time as [`timer_core::time::now`], and code that still
-//! uses tokio's timer takes part. Deadlines are reached at whole milliseconds, as in tokio. Before
-//! 1.53.3 (and 1.51.6), tokio's paused clock moves on when a socket wakes a spawned task, so a test
-//! with sockets needs one of these versions. While the clock runs, as in a `#[tokio::test]` that
-//! does not pause it, the time of the manual timer runs too. To stop and move the clock, use the
-//! functions of this module, because the manual timer notices those of tokio only later.
+//! uses tokio's timer takes part. Before 1.53.3 (and 1.51.6), tokio's paused clock moves on when a
+//! socket wakes a spawned task, so a test with sockets needs one of these versions. While the clock
+//! runs, as in a `#[tokio::test]` that does not pause it, the time of the manual timer runs too. To
+//! stop and move the clock, use the functions of this module, because the manual timer notices
+//! those of tokio only later.
+//!
+//! Tokio rounds deadlines up to whole milliseconds since the runtime was built, and so does this
+//! runtime. After a [`pause`] between two milliseconds, a sleep of 5 ms takes 6 ms of virtual time,
+//! and the first tick of an interval takes one.
 //!
 //! Durable timers take part, too. `DurableTimerBuilder::open_on` of `timer_durable` puts them on a
 //! `VirtualClock` that follows the timer of the runtime, `Timer::current()`. Then a test of a

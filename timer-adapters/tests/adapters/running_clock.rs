@@ -153,3 +153,36 @@ fn a_clock_runs_on_after_the_end_of_the_timers_time() {
         assert!(begin.elapsed() >= Duration::from_millis(3));
     });
 }
+
+/// A file of a program that changed its timer by one line.
+mod ported {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use timer_adapters::tokio;
+    use tokio::time::{self, Duration};
+
+    #[tokio::test]
+    async fn a_clock_that_stands_between_two_milliseconds_keeps_the_order_of_deadlines() {
+        let ms = Duration::from_millis;
+        time::sleep(ms(1)).await;
+        time::pause();
+        let task = tokio::spawn(time::sleep(ms(100)));
+        time::sleep(ms(101)).await;
+        assert!(task.is_finished());
+        let reply = tokio::spawn(time::sleep(ms(100)));
+        time::timeout(ms(101), reply).await.expect("the reply comes first").unwrap();
+        let counter = Arc::new(AtomicUsize::new(0));
+        let counted = counter.clone();
+        tokio::spawn(async move {
+            let mut ticks = time::interval(ms(10));
+            loop {
+                ticks.tick().await;
+                counted.fetch_add(1, Relaxed);
+            }
+        });
+        for ticks in 2..=4 {
+            time::sleep(ms(11)).await;
+            assert_eq!(counter.load(Relaxed), ticks);
+        }
+    }
+}

@@ -102,10 +102,10 @@ impl Sleep {
         let Some(block) = self.block else { return Poll::Ready(self.poll_without_shard()) };
         let (shard, id) = block.local_shard();
         // A far deadline does not need an exact reading.
-        let Some(now) = shard.now_if_open(id, self.deadline.nanos()) else {
+        let Some(due_by) = shard.due_by_if_open(id, self.deadline.nanos()) else {
             return Poll::Ready(Err(RejectReason::Stopped));
         };
-        if self.deadline.is_due(now) {
+        if self.deadline.is_due(due_by) {
             return Poll::Ready(Ok(()));
         }
         if !self.started {
@@ -114,7 +114,7 @@ impl Sleep {
         }
         let Some((clone, waker)) = clone(cx.waker(), id) else { return Poll::Pending };
         let (entry, linked) = Timeout::new(id, self.deadline, Wakeup(clone));
-        let Some(wake_before) = shard.schedule(linked, now) else { return Poll::Ready(Err(refuse(&entry))) };
+        let Some(wake_before) = shard.schedule(linked, due_by) else { return Poll::Ready(Err(refuse(&entry))) };
         shard.wake(id, wake_before);
         self.registration = Some(Registration { entry, waker });
         Poll::Pending
@@ -144,7 +144,7 @@ impl Sleep {
         }
         let former_waker = right.and_then(|right| right.into_job::<Wakeup>());
         let shard = former.shard();
-        let tick = former.context().map(|context| context.resolution.tick_from(self.deadline, former.now()));
+        let tick = former.context().map(|context| context.resolution.tick_from(self.deadline, context.due_by()));
         let polled = match tick.map_or(Err(RejectReason::Stopped), |tick| shard.submit(linked, tick)) {
             Ok(()) => {
                 let _ = shard.submit(former.clone(), NO_TICK);

@@ -6,6 +6,8 @@ use crate::config::MissedTickBehavior;
 use crate::deadline::{Deadline, Nanos};
 use crate::entry::{Period, Timeout, period_nanos};
 use crate::shard::{BlockId, now_of};
+use crate::sync::Arc;
+use crate::timer_context::TimerContext;
 use core::fmt;
 use core::pin::Pin;
 use std::time::{Duration, Instant};
@@ -147,7 +149,7 @@ impl Sleep {
     /// # Ok::<(), timer_core::BuildError>(())
     /// ```
     pub fn is_elapsed(&self) -> bool {
-        self.entry().is_some_and(Timeout::is_expired) || self.deadline.is_due(self.now())
+        self.entry().is_some_and(Timeout::is_expired) || self.deadline.is_due(self.due_by(self.now()))
     }
 
     /// Moves a deadline that has come to the next tick of an interval. Returns the instant of the
@@ -180,7 +182,8 @@ impl Sleep {
     #[inline]
     pub(crate) fn set(&mut self, deadline: Deadline, now: Nanos) {
         self.deadline = deadline;
-        let has_fired = |entry: &Timeout| !entry.reset_to(deadline, now) && !entry.is_cancelled();
+        let due_by = self.due_by(now);
+        let has_fired = |entry: &Timeout| !entry.reset_to(deadline, due_by) && !entry.is_cancelled();
         if self.entry().is_some_and(has_fired) {
             // The next poll schedules a new entry. One that `stop` has cancelled stays, so that the
             // poll changes the timer.
@@ -200,12 +203,28 @@ impl Sleep {
         id.map_or_else(clock::now, now_of)
     }
 
+    /// Returns the time up to which deadlines are due at `now`.
+    #[inline]
+    fn due_by(&self, now: Nanos) -> Nanos {
+        if self.is_virtual { self.due_by_on_virtual_time(now) } else { now }
+    }
+
+    #[cold]
+    fn due_by_on_virtual_time(&self, now: Nanos) -> Nanos {
+        self.context().map_or(now, |context| context.present.due_by(now))
+    }
+
+    /// Returns the context of the timer, unless that is gone.
+    fn context(&self) -> Option<Arc<TimerContext>> {
+        let (shard, id) = self.block.map(BlockId::local_shard)?;
+        shard.context(id)
+    }
+
     /// Returns the length of the timer's tick. Returns 0 on virtual time that stands still and once
     /// the timer is gone.
     #[cold]
     fn tick_nanos(&self) -> Nanos {
-        let context = self.block.map(BlockId::local_shard).and_then(|(shard, id)| shard.context(id));
-        context.map_or(0, |context| context.tick_nanos())
+        self.context().map_or(0, |context| context.tick_nanos())
     }
 }
 

@@ -69,14 +69,40 @@ impl ManualDriver {
     #[doc(alias = "advanceClock")]
     #[doc(alias = "sleep")]
     pub fn advance(&mut self, by: Duration) -> usize {
+        self.advance_with_lag(by, Duration::ZERO)
+    }
+
+    /// Moves time forward by `by`, as [`advance`](Self::advance) does, but runs only the timeouts
+    /// whose deadlines are at least `lag` before the new time. A future with a later deadline stays
+    /// pending until another call. A time that [runs](Self::resume) has no lag.
+    ///
+    /// This is for a timer that follows a simulated clock whose own timers have ticks. If `lag` is
+    /// the time since the last tick, both reach a deadline at the same tick.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::Timer;
+    /// let (timer, mut driver) = Timer::builder().build_manual()?;
+    /// timer.new_timeout(Duration::from_micros(9_700), |_| {})?;
+    /// // The last tick of the other clock was at 9 ms, the next one is at 10 ms.
+    /// assert_eq!(driver.advance_with_lag(Duration::from_micros(9_800), Duration::from_micros(800)), 0);
+    /// assert_eq!(driver.advance_with_lag(Duration::from_micros(300), Duration::from_micros(100)), 1);
+    /// assert_eq!(driver.elapsed(), Duration::from_micros(10_100));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn advance_with_lag(&mut self, by: Duration, lag: Duration) -> usize {
         let engine = self.dispatcher.engine.clone();
         let resolution = engine.context.resolution;
         let target = after(self.present(), by).min(END_OF_TIME);
+        let lag = if engine.context.present.runs_with_system() { 0 } else { after(0, lag) };
+        let due_by = target.saturating_sub(lag);
         let (mut expired, mut has_passed_target) = (0, false);
         loop {
-            let (next, mut at) = (engine.next(), self.present());
+            let (next, mut at) = (engine.next(), self.present().saturating_sub(lag));
             if engine.context.abandoned.is_empty() {
-                if next > resolution.tick_at(target) || (next == IMMEDIATE && has_passed_target) {
+                if next > resolution.tick_at(due_by) || (next == IMMEDIATE && has_passed_target) {
                     break;
                 }
                 if next != IMMEDIATE {
@@ -89,6 +115,7 @@ impl ManualDriver {
             has_passed_target |= next == IMMEDIATE && at > target;
             expired += self.dispatcher.turn_to_end(at);
         }
+        engine.context.present.set_lag(lag);
         engine.context.present.set(target);
         expired
     }

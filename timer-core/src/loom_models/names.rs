@@ -19,7 +19,7 @@ fn two_leases(read: fn(&Shard, ShardId) -> Nanos) {
     drop(former);
     let next = engine();
     next.context.present.set(then + YEAR);
-    assert!(next.shards()[0].id().index == id.index && shard.now_if_open(id, 0).is_none(), "the same shard");
+    assert!(next.shards()[0].id().index == id.index && shard.due_by_if_open(id, 0).is_none(), "the same shard");
     reader.join().unwrap();
 }
 

@@ -53,7 +53,7 @@ impl Shard {
         let context = lease.serving(timeout.shard_id()).filter(|context| context.acquire_permit())?;
         self.scheduled.add(1);
         let tick = context.resolution.tick_from(timeout.state().deadline(), now);
-        Some(self.link(wheel, tick, timeout, || context.resolution.tick_at(now)))
+        Some(self.link(wheel, tick, timeout, || context.resolution.tick_at(context.present.due_by(now))))
     }
 
     #[cold]

@@ -148,13 +148,13 @@ impl Shard {
         context.map_or_else(clock::now, |context| context.now())
     }
 
-    /// Returns the current time of the timer that leases the shard under the name `id`. Returns
-    /// `None` if the timer is stopped or gone. Reads a coarse clock if `when` is far away
-    /// ([`clock::now_or_coarse`]).
+    /// Returns the time up to which deadlines of the timer that leases the shard under the name
+    /// `id` are due. Returns `None` if the timer is stopped or gone. Reads a coarse clock if `when`
+    /// is far away ([`clock::now_or_coarse`]).
     #[inline]
-    pub(crate) fn now_if_open(&self, id: ShardId, when: Nanos) -> Option<Nanos> {
+    pub(crate) fn due_by_if_open(&self, id: ShardId, when: Nanos) -> Option<Nanos> {
         let is_virtual = self.lease_hint.is_virtual();
-        let now = if is_virtual { self.context(id)?.now() } else { clock::now_or_coarse(when) };
+        let now = if is_virtual { self.context(id)?.due_by() } else { clock::now_or_coarse(when) };
         self.lease_hint.is_open(id.generation).then_some(now)
     }
 
@@ -261,7 +261,7 @@ impl Shard {
             drop_after_unlock.extend(wheel.remove(&timeout));
         }
         if waits && !is_in_time {
-            let now = |context: &Arc<TimerContext>| context.resolution.tick_at(context.now());
+            let now = |context: &Arc<TimerContext>| context.resolution.tick_at(context.due_by());
             return self.link(wheel, tick, timeout, || lease.context(self.id()).map_or(IMMEDIATE, now));
         }
         drop_after_unlock.push(timeout);

@@ -29,6 +29,33 @@ fn a_sleep_wakes_at_its_deadline() {
 }
 
 #[test]
+fn a_deadline_within_the_lag_of_an_advance_is_not_due() {
+    for wheel in WHEELS {
+        let (timer, mut driver) = manual(wheel);
+        let micros = Duration::from_micros;
+        driver.advance_with_lag(micros(1_300), micros(300));
+        // A timeout on an empty wheel must not move the wheel beyond the tick.
+        let timeout = timer.new_timeout(HOUR, |_| {}).unwrap();
+        let (bell, waker) = Bell::new();
+        let mut zero = timer.sleep(Duration::ZERO);
+        let mut past = timer.sleep_until(timer.now() - micros(300));
+        let mut moved = timer.sleep(HOUR);
+        assert!(poll(&mut zero, Waker::noop()).is_pending() && poll(&mut moved, &waker).is_pending());
+        assert!(poll(&mut zero, &waker).is_pending() && poll(&mut past, &waker).is_ready());
+        moved.reset_after(Duration::ZERO);
+        assert_eq!(driver.next_deadline(), Some(driver.now()));
+        assert_eq!(driver.advance_with_lag(micros(699), micros(999)), 0);
+        assert!(!zero.is_elapsed() && !moved.is_elapsed() && bell.rung() == 0);
+        assert_eq!(driver.advance_with_lag(micros(301), micros(300)), 2);
+        assert_eq!((bell.rung(), driver.elapsed()), (2, micros(2_300)));
+        assert!(poll(&mut zero, &waker).is_ready() && poll(&mut moved, &waker).is_ready());
+        driver.resume();
+        assert!(poll(&mut timer.sleep(Duration::ZERO), &waker).is_ready(), "a time that runs has no lag");
+        assert!(!timeout.is_expired());
+    }
+}
+
+#[test]
 fn advance_wakes_exactly_the_due_sleeps() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let mut sleeps: Vec<_> = (1..=100)
