@@ -50,13 +50,18 @@ pub(crate) enum Parsed {
     Version,
 }
 
-const COMMANDS: &str = "list, show, counts, dead, cancel, run, requeue, purge, pause, resume, upgrade";
+const COMMANDS: [&str; 11] =
+    ["list", "show", "counts", "dead", "cancel", "run", "requeue", "purge", "pause", "resume", "upgrade"];
+
+const STORES: &str = "a file, sqlite:FILE, postgres://USER@HOST/DATABASE";
+
+const CANCELS: &str = "allowed: cancel ID, cancel TOPIC KEY, cancel --topic TOPIC --prefix PREFIX";
 
 /// Reads a command line. An error names the given and the allowed values.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, lexopt::Error> {
     let mut parser = lexopt::Parser::from_args(args);
     let (mut store, mut topic, mut prefix, mut state, mut within) = (None, None, None, None, None);
-    let (mut limit, mut json, mut words) = (100, false, Vec::new());
+    let (mut limit, mut json, mut words) = (None, false, Vec::new());
     while let Some(arg) = parser.next()? {
         match arg {
             Arg::Long("store") => store = Some(parser.value()?.string()?),
@@ -64,7 +69,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
             Arg::Long("prefix") => prefix = Some(parser.value()?.string()?),
             Arg::Long("state") => state = Some(read_state(&parser.value()?.string()?)?),
             Arg::Long("within") => within = Some(parser.value()?.parse_with(humantime::parse_duration)?),
-            Arg::Long("limit") => limit = parser.value()?.parse()?,
+            Arg::Long("limit") => limit = Some(parser.value()?.parse()?),
             Arg::Long("json") => json = true,
             Arg::Short('h') | Arg::Long("help") => return Ok(Parsed::Help),
             Arg::Short('V') | Arg::Long("version") => return Ok(Parsed::Version),
@@ -72,8 +77,21 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
             other => return Err(other.unexpected()),
         }
     }
-    let store = store.ok_or("--store is missing; allowed: a file, postgres://USER@HOST/DATABASE")?;
+    let store = store.ok_or_else(|| format!("--store is missing; allowed: {STORES}"))?;
+    check_store(&store)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let name = words.first().copied().unwrap_or_default();
+    for (option, is_given, allowed) in [
+        ("--topic", topic.is_some(), &["list", "dead", "cancel", "requeue", "purge"][..]),
+        ("--prefix", prefix.is_some(), &["list", "cancel"]),
+        ("--state", state.is_some(), &["list"]),
+        ("--within", within.is_some(), &["list"]),
+        ("--limit", limit.is_some(), &["list", "dead"]),
+    ] {
+        if is_given && COMMANDS.contains(&name) && !allowed.contains(&name) {
+            return Err(format!("{option} goes with {}, and not with '{name}'", allowed.join(", ")).into());
+        }
+    }
     let target = |words: &[&str]| match words {
         [id] => id.parse().map(Target::Id).map_err(|error| lexopt::Error::Custom(Box::new(error))),
         [topic, key] => Ok(Target::Key { topic: (*topic).to_owned(), key: (*key).to_owned() }),
@@ -88,6 +106,11 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
         (["list"], Some(_), Some(_)) | (["list"], _, None) => Command::List,
         (["list" | "cancel"], None, Some(_)) => return Err("--prefix needs --topic".into()),
         (["cancel"], Some(topic), Some(prefix)) => Command::CancelMany { topic: topic.clone(), prefix: prefix.clone() },
+        (["cancel", topic], None, Some(prefix)) => {
+            Command::CancelMany { topic: (*topic).to_owned(), prefix: prefix.clone() }
+        }
+        (["cancel", ..], Some(_), _) | (["cancel", ..], _, Some(_)) => return Err(CANCELS.into()),
+        (["requeue" | "purge", id], Some(_), _) if *id != "all" => return Err("--topic needs `all`".into()),
         (["counts"], ..) => Command::Counts,
         (["dead"], ..) => Command::Dead,
         (["show", rest @ ..], ..) => Command::Show(target(rest)?),
@@ -98,9 +121,22 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
         (["pause", topic], ..) => Command::Pause((*topic).to_owned()),
         (["resume", topic], ..) => Command::Resume((*topic).to_owned()),
         (["upgrade"], ..) => Command::Upgrade,
-        (words, ..) => return Err(format!("the command is '{}'; allowed: {COMMANDS}", words.join(" ")).into()),
+        (words, ..) => {
+            return Err(format!("the command is '{}'; allowed: {}", words.join(" "), COMMANDS.join(", ")).into());
+        }
     };
+    let limit = limit.unwrap_or(100);
     Ok(Parsed::Run(Options { store, command, topic, prefix, state, within, limit, json }))
+}
+
+/// Refuses a URL that is no URL of a store. The rest of the URL may have a password.
+fn check_store(store: &str) -> Result<(), lexopt::Error> {
+    match store.split_once("://") {
+        Some((scheme, _)) if !scheme.contains('/') && !["sqlite", "postgres", "postgresql"].contains(&scheme) => {
+            Err(format!("--store: '{scheme}://' given; allowed: {STORES}").into())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn read_state(text: &str) -> Result<TimeoutState, lexopt::Error> {
@@ -132,7 +168,9 @@ mod tests {
         assert_eq!(read(&format!("show {id} --store a")), Ok(Command::Show(Target::Id(id))));
         assert_eq!(read("--store a purge all"), Ok(Command::Purge(None)));
         let many = Command::CancelMany { topic: "t".to_owned(), prefix: "7/".to_owned() };
-        assert_eq!(read("--store a cancel --topic t --prefix 7/"), Ok(many));
+        for line in ["--store a cancel --topic t --prefix 7/", "--store a cancel t --prefix 7/"] {
+            assert_eq!(read(line).as_ref(), Ok(&many));
+        }
     }
 
     #[test]
@@ -147,6 +185,11 @@ mod tests {
             ("--store a list --state old", "allowed: pending, running, retrying"),
             ("--store a list --within soon", "soon"),
             ("--store a list --size 3", "--size"),
+            ("--store mysql://me:secret@db/shop list", "'mysql://' given; allowed: a file, sqlite:FILE, postgres://"),
+            ("--store a cancel t k --prefix x", "cancel TOPIC KEY, cancel --topic TOPIC --prefix PREFIX"),
+            ("--store a cancel k --topic t", "cancel TOPIC KEY, cancel --topic TOPIC --prefix PREFIX"),
+            ("--store a purge 7 --topic t", "--topic needs `all`"),
+            ("--store a show t k --limit 3", "--limit goes with list, dead, and not with 'show'"),
         ] {
             let error = read(line).unwrap_err();
             assert!(error.contains(text), "{line}: {error}");

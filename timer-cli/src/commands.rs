@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use serde_json::json;
 use timer_durable::transaction::{Operation, Outcome, Target};
-use timer_durable::{Filter, PendingRow, Reader, Store, TimeoutId};
+use timer_durable::{DeadLetter, Filter, PendingRow, Reader, Store, TimeoutId};
 
 use crate::args::{Command, Options};
 use crate::open;
@@ -22,8 +22,12 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         Command::List => list(options, &mut *open::to_read(store)?),
         Command::Dead => dead(options, &mut *open::to_read(store)?),
         Command::Show(target) => {
-            let found = open::to_read(store)?.get(target)?;
-            Ok(print::timeout(&found.ok_or("no such timeout is pending or running")?, *json)?)
+            let mut store = open::to_read(store)?;
+            if let Some(found) = store.get(target)? {
+                return Ok(print::timeout(&found, *json)?);
+            }
+            let letter = find_letter(&mut *store, target)?;
+            Ok(print::dead_letter(&letter.ok_or("no such timeout is pending, running or dead")?, *json)?)
         }
         Command::Counts => {
             let counts = open::to_read(store)?.counts()?;
@@ -41,8 +45,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         Command::Requeue(id) => open::to_change(store, |store| {
             letters(store, options, *id, "requeued", |store, id| Operation::Requeue { id, due: store.now() })
         }),
-        Command::Pause(topic) => open::to_change(store, |store| Ok(store.set_paused(topic, true)?)),
-        Command::Resume(topic) => open::to_change(store, |store| Ok(store.set_paused(topic, false)?)),
+        Command::Pause(topic) => open::to_change(store, |store| pause(store, topic)),
+        Command::Resume(topic) => open::to_change(store, |store| resume(store, topic)),
         Command::Upgrade => open::upgrade(store),
         Command::Purge(id) => {
             open::to_change(store, |store| letters(store, options, *id, "purged", |_, id| Operation::Purge(id)))
@@ -79,6 +83,38 @@ fn dead(options: &Options, store: &mut dyn Reader) -> Result<(), Failure> {
         page.iter().try_for_each(|letter| printer.letter(letter))?;
     }
     Ok(printer.finish()?)
+}
+
+/// Looks for a dead letter, or for the last one with a key.
+fn find_letter(store: &mut dyn Reader, target: &Target) -> Result<Option<DeadLetter>, Failure> {
+    let (topic, key) = match target {
+        Target::Id(id) => {
+            let before = id.as_u128().checked_sub(1).map(TimeoutId::from_u128);
+            return Ok(store.dead_letters(None, before, 1)?.pop().filter(|letter| letter.id == *id));
+        }
+        Target::Key { topic, key } => (topic, key),
+    };
+    let (mut after, mut found) = (None, None);
+    loop {
+        let page = store.dead_letters(Some(topic), after, PAGE)?;
+        let Some(last) = page.last() else { return Ok(found) };
+        after = Some(last.id);
+        found = page.into_iter().rfind(|letter| letter.key.as_ref() == Some(key)).or(found);
+    }
+}
+
+fn pause(store: &mut dyn Store, topic: &str) -> Result<(), Failure> {
+    store.set_paused(topic, true)?;
+    let is_known = !store.list(&Filter::new().topic(topic), None, 1)?.is_empty();
+    let known = if is_known { "" } else { ", which has no timeouts now" };
+    Ok(print::line(&print::visible(&format!("paused: {topic}{known}")))?)
+}
+
+fn resume(store: &mut dyn Store, topic: &str) -> Result<(), Failure> {
+    let was_paused = store.paused_topics()?.iter().any(|paused| paused == topic);
+    store.set_paused(topic, false)?;
+    let text = if was_paused { format!("resumed: {topic}") } else { format!("{topic} was not paused") };
+    Ok(print::line(&print::visible(&text))?)
 }
 
 /// Changes one pending timeout.
@@ -137,11 +173,14 @@ fn letters(
     if let Some(id) = id {
         return if change(store, id)? { Ok(()) } else { Err("there is no such dead letter".into()) };
     }
-    let mut after = None;
+    let (mut after, mut changed) = (None, 0);
     loop {
         let page = store.dead_letters(options.topic.as_deref(), after, PAGE)?;
-        let Some(last) = page.last() else { return Ok(()) };
+        let Some(last) = page.last() else { break };
         after = Some(last.id);
-        page.iter().try_for_each(|letter| change(store, letter.id).map(drop))?;
+        for letter in &page {
+            changed += usize::from(change(store, letter.id)?);
+        }
     }
+    Ok(print::line(&format!("{changed} {done}"))?)
 }

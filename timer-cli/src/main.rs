@@ -15,10 +15,12 @@ Usage: timer --store STORE COMMAND [OPTIONS]
 
 Commands:
   list              timeouts that are pending or running
-  show TARGET       one of them, with its payload
+  show TARGET       one of them or a dead letter, with its payload
   counts            the number of timeouts and of dead letters
   dead              dead letters
-  cancel TARGET     end a pending timeout, or with --prefix many of a topic
+  cancel TARGET     end a pending timeout
+  cancel TOPIC --prefix PREFIX
+                    end the pending timeouts of a topic whose keys begin with this
   run TARGET        make a pending timeout due now
   requeue ID|all    make a dead letter pending again and due now
   purge ID|all      delete a dead letter
@@ -30,8 +32,8 @@ A TARGET is an ID, or a TOPIC and a KEY. While a program owns an SQLite file, on
 and dead work. A change of a PostgreSQL database joins it as a node for a moment.
 
 Options:
-  --store STORE     a file, or postgres://USER@HOST/DATABASE
-  --topic TOPIC     list, dead, cancel, requeue, purge: only this topic
+  --store STORE     a file, sqlite:FILE or postgres://USER@HOST/DATABASE
+  --topic TOPIC     list, dead, requeue all, purge all: only this topic
   --prefix PREFIX   list, cancel: only keys that begin with this; needs a topic
   --state STATE     list: only pending, running or retrying
   --within TIME     list: only those that are due within this time, such as 90s or 2h
@@ -39,6 +41,9 @@ Options:
   --json            one JSON object per line
   -h, --help        print this
   -V, --version     print the version
+
+The exit code is 0 if the store is now as the command asks, 1 if not, and 2 for a command line that is
+not understood. To pause what is paused, or to requeue all of no dead letters, succeeds.
 ";
 
 fn main() -> ExitCode {

@@ -1,18 +1,28 @@
 //! Opening a store to read or to change it.
 
 use std::error::Error;
+use std::path::Path;
 
-use timer_durable::{OpenError, PostgresReader, PostgresStore, Reader, SqliteReader, SqliteStore, Store};
+use timer_durable::{PostgresReader, PostgresStore, Reader, SqliteReader, SqliteStore, Store};
 
 /// Returns the file of a store, or `None` if it is the URL of a server.
 fn file(store: &str) -> Option<&str> {
     let is_url = store.starts_with("postgres://") || store.starts_with("postgresql://");
-    (!is_url).then(|| store.strip_prefix("sqlite:").unwrap_or(store))
+    let file = store.strip_prefix("sqlite://").or_else(|| store.strip_prefix("sqlite:"));
+    (!is_url).then(|| file.unwrap_or(store))
+}
+
+fn read_file(file: &str) -> Result<SqliteReader, Box<dyn Error>> {
+    // SQLite would answer with an error of the disk.
+    if Path::new(file).is_dir() {
+        return Err(format!("{file} is a folder; allowed: a file").into());
+    }
+    Ok(SqliteReader::open(file)?)
 }
 
 pub(crate) fn to_read(store: &str) -> Result<Box<dyn Reader>, Box<dyn Error>> {
     Ok(match file(store) {
-        Some(file) => Box::new(SqliteReader::open(file)?),
+        Some(file) => Box::new(read_file(file)?),
         None => Box::new(PostgresReader::connect(store)?),
     })
 }
@@ -46,8 +56,8 @@ pub(crate) fn upgrade(store: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn open_file(file: &str) -> Result<SqliteStore, OpenError> {
+fn open_file(file: &str) -> Result<SqliteStore, Box<dyn Error>> {
     // `SqliteStore::open` would make a new file.
-    SqliteReader::open(file)?;
-    SqliteStore::open(file)
+    read_file(file)?;
+    Ok(SqliteStore::open(file)?)
 }

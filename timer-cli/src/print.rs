@@ -88,15 +88,10 @@ impl Printer {
 /// Prints one timeout with its payload.
 pub(crate) fn timeout(found: &StoredPending, json: bool) -> io::Result<()> {
     let (format, bytes) = &found.payload;
-    let text = std::str::from_utf8(bytes);
-    let hex = || bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     if json {
         let mut value = json!(found);
         value["format"] = json!(format);
-        value["payload"] = match text {
-            Ok(text) => json!({ "text": text }),
-            Err(_) => json!({ "hex": hex() }),
-        };
+        value["payload"] = json_of(bytes);
         return line(&ascii_controls(&value));
     }
     let now = SystemTime::now();
@@ -115,9 +110,50 @@ pub(crate) fn timeout(found: &StoredPending, json: bool) -> io::Result<()> {
         let period = Duration::from_micros(period.unsigned_abs());
         lines.push(("period", humantime::format_duration(period).to_string()));
     }
-    let payload = text.map_or_else(|_| format!("hex {}", hex()), str::to_owned);
-    lines.push(("payload", format!("{payload} (format {format}, {} bytes)", bytes.len())));
+    lines.push(("payload", text_of(*format, bytes)));
+    fields(&lines)
+}
+
+/// Prints one dead letter with its payload.
+pub(crate) fn dead_letter(letter: &DeadLetter, json: bool) -> io::Result<()> {
+    if json {
+        let mut value = json!(letter);
+        value["state"] = json!("dead");
+        value["payload"] = json_of(&letter.payload);
+        return line(&ascii_controls(&value));
+    }
+    let now = SystemTime::now();
+    fields(&[
+        ("id", letter.id.to_string()),
+        ("topic", letter.topic.clone()),
+        ("key", letter.key.clone().unwrap_or_else(|| "-".to_owned())),
+        ("due", format!("{} ({})", time(letter.due), distance(letter.due, now))),
+        ("state", format!("dead letter; `timer requeue {}` makes it pending again", letter.id)),
+        ("died", format!("{} ({})", time(letter.died), distance(letter.died, now))),
+        ("attempt", letter.attempt.to_string()),
+        ("reason", letter.reason.clone()),
+        ("payload", text_of(letter.format, &letter.payload)),
+    ])
+}
+
+fn fields(lines: &[(&str, String)]) -> io::Result<()> {
     lines.iter().try_for_each(|(name, value)| line(&format!("{name:8}{}", visible(value))))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn json_of(payload: &[u8]) -> Value {
+    match std::str::from_utf8(payload) {
+        Ok(text) => json!({ "text": text }),
+        Err(_) => json!({ "hex": hex(payload) }),
+    }
+}
+
+fn text_of(format: i16, payload: &[u8]) -> String {
+    let text = std::str::from_utf8(payload).map_or_else(|_| format!("hex {}", hex(payload)), str::to_owned);
+    format!("{text} (format {format}, {} bytes)", payload.len())
 }
 
 /// Returns JSON in which the control characters that JSON allows are escapes as well.

@@ -84,11 +84,11 @@ fn a_file_is_shown_beside_its_owner_and_changed_without_it() {
     assert!(lines(&file, &["cancel", "close", "8/c"])[0].starts_with("cancelled: "));
     assert!(error(&file, &["cancel", "close", "8/c"]).contains("no such timeout is pending"));
     assert!(lines(&file, &["run", "close", "8/d"])[0].starts_with("due now: "));
-    assert_eq!(lines(&file, &["pause", "close"]), [""; 0]);
+    assert_eq!(lines(&file, &["pause", "close"]), ["paused: close"]);
     let owner = open(&file);
     assert_eq!(owner.paused_topics().unwrap(), ["close"]);
     drop(owner);
-    assert_eq!(lines(&file, &["resume", "close"]), [""; 0]);
+    assert_eq!(lines(&file, &["resume", "close"]), ["resumed: close"]);
     assert_eq!(open(&file).paused_topics().unwrap(), [""; 0]);
 }
 
@@ -109,10 +109,24 @@ fn dead_letters_are_listed_requeued_and_purged() {
     assert_eq!(shown.len(), 4, "{shown:?}");
     assert!(shown[1].contains("no \\u{1b}[31mshop"), "{}", shown[1]);
     let id = shown[1].split(' ').next().unwrap();
+    for target in [&[id][..], &["close", "a"]] {
+        let letter = lines(&file, &[&["show"], target].concat()).join("|");
+        assert!(
+            letter.contains("|state   dead letter; `timer requeue ") && letter.contains("|reason  no \\u{1b}"),
+            "{letter}"
+        );
+    }
+    assert!(error(&file, &["show", "close", "d"]).contains("no such timeout is pending, running or dead"));
     assert_eq!(lines(&file, &["requeue", id]), [format!("requeued: {id}")]);
     assert!(error(&file, &["purge", id]).contains("there is no such dead letter"));
-    assert!(lines(&file, &["purge", "all", "--topic", "other"]).is_empty());
-    assert_eq!(lines(&file, &["purge", "all"]).len(), 2);
+    assert_eq!(lines(&file, &["purge", "all", "--topic", "other"]), ["0 purged"]);
+    assert_eq!(lines(&file, &["purge", "all"])[2..], ["2 purged"]);
+    assert_eq!(lines(&file, &["requeue", "all"]), ["0 requeued"]);
+    assert_eq!(lines(&file, &["pause", "no.such.topic"]), ["paused: no.such.topic, which has no timeouts now"]);
+    assert_eq!(lines(&file, &["resume", "close"]), ["close was not paused"]);
+    for args in [["list"], ["counts"], ["upgrade"]] {
+        assert!(error(&folder.0, &args).contains("is a folder; allowed: a file"), "{args:?}");
+    }
     assert_eq!(lines(&file, &["counts", "--json"]), ["{\"dead\":0,\"pending\":1}"]);
     assert!(error(&folder.0.join("none.db"), &["counts"]).contains("none.db"));
 }
@@ -130,7 +144,7 @@ fn no_command_installs_the_schema() {
     PostgresStore::install(&url).unwrap();
     assert_eq!(lines(Path::new(&url), &["counts"]), ["0 pending or running, 0 dead"]);
     assert_eq!(lines(Path::new(&url), &["list"]).len(), 1);
-    assert_eq!(lines(Path::new(&url), &["pause", "close"]), [""; 0]);
+    assert_eq!(lines(Path::new(&url), &["pause", "close"]), ["paused: close, which has no timeouts now"]);
 }
 
 #[test]
