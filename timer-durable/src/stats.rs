@@ -23,8 +23,8 @@ pub struct Stats {
     ///
     /// An SQLite store counts in the background after it was opened, and is exact from then on. A
     /// PostgreSQL store looks once a minute. It counts up to 20,000 timeouts, and takes a larger
-    /// number from the statistics of the server. The number is never less than
-    /// [`in_memory`](Self::in_memory) and [`running`](Self::running) together.
+    /// number from the statistics of the server, or from a sample if there are none. The number is
+    /// never less than [`in_memory`](Self::in_memory) and [`running`](Self::running) together.
     pub pending: Option<u64>,
     /// Timeouts in memory.
     pub in_memory: u64,

@@ -29,29 +29,47 @@ const WARNINGS: Duration = Duration::from_secs(60);
 ///
 /// A count may visit many rows that were deleted and not vacuumed, and many pages that they have
 /// left behind, so a limit of the count alone would not bound its time. The statistics are empty
-/// after a crash of the server. Then the count stops at its limit, and the number of index entries
-/// at the last `analyze` is taken.
+/// after a crash, a failover and an upgrade of the server, and those of the catalog after an
+/// upgrade. So until a `vacuum` or `analyze`, the rows of 1,000 pages are counted, each of which is
+/// drawn from a thousandth of the table.
 ///
 /// The statement also finds the oldest transaction that keeps dead rows, with its age.
 const PENDING: &str = "
     select case
-        when n is null then greatest(live - ended, 0)
         when n <= 20000 then n
-        else greatest(n, indexed)
+        when n is null and has_base then greatest(live - ended, 0)
+        else (
+            with size as materialized (
+                select pages, least(pages, 1000) as drawn
+                from (select pg_relation_size('timer.timeout') / current_setting('block_size')::bigint as pages) s
+            ), page as materialized (
+                select floor((n + random()) * pages / drawn)::bigint as number from size, generate_series(0, drawn - 1) n
+            )
+            select coalesce(sum(r.rows) * (select pages::numeric / drawn from size), 0)::bigint
+            from page, lateral (
+                select count(*) as rows from timer.timeout
+                where ctid >= format('(%s,0)', number)::tid and ctid < format('(%s,0)', number + 1)::tid
+                    and ended is null
+            ) r
+        )
     end, o.holder, o.age
     from (
-        select live, case
+        select live, has_base, case
             when live + dead <= 20000 and pg_relation_size('timer.timeout_by_due') < 8000000
             then (select count(*) from (select from timer.timeout where ended is null limit 20001) t)
         end as n, (
-            select reltuples::bigint from pg_class where oid = 'timer.timeout_by_due'::regclass
-        ) as indexed, (
             select sum(greatest(reltuples, 0))::bigint from pg_class
             where oid in ('timer.timeout_dead'::regclass, 'timer.timeout_tombstone'::regclass)
         ) as ended
         from (
             select pg_stat_get_live_tuples('timer.timeout'::regclass) as live,
-                   pg_stat_get_dead_tuples('timer.timeout'::regclass) as dead
+                   pg_stat_get_dead_tuples('timer.timeout'::regclass) as dead,
+                   coalesce(
+                       pg_stat_get_last_analyze_time('timer.timeout'::regclass),
+                       pg_stat_get_last_autoanalyze_time('timer.timeout'::regclass),
+                       pg_stat_get_last_vacuum_time('timer.timeout'::regclass),
+                       pg_stat_get_last_autovacuum_time('timer.timeout'::regclass)
+                   ) is not null as has_base
         ) s
     ) t left join lateral (
         select holder, (extract(epoch from clock_timestamp() - since) * 1000000)::bigint as age from (

@@ -14,6 +14,7 @@ mod locks;
 mod members;
 mod options;
 mod pauses;
+mod pending;
 mod pooled;
 mod pooler;
 mod promises;

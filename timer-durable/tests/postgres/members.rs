@@ -226,23 +226,6 @@ fn a_topic_without_handler_wanders_between_nodes() {
     assert_eq!((attempt.attempt, attempt.forgiven), (2, 1));
 }
 
-#[test]
-fn pending_is_counted_or_estimated_at_a_join() {
-    let Some(database) = Database::create() else { return };
-    let mut node = database.join();
-    assert_eq!(node.0.pending(), Some(0));
-    (0..5).for_each(|_| _ = node.insert());
-    assert_eq!(database.join().0.pending(), Some(5), "a few are counted");
-    // Many are estimated, without the dead letters.
-    database.sql(
-        "insert into timer.timeout(id, due, shard, format, topic, payload, ended, reason)
-         select gen_random_uuid(), n, n % 64, 1, 't', '', case when n % 2 = 0 then n end, case when n % 2 = 0 then 'x' end
-         from generate_series(1, 60000) n; analyze timer.timeout",
-    );
-    let estimate = database.join().0.pending().unwrap();
-    assert!((28_000..32_000).contains(&estimate), "{estimate}");
-}
-
 /// A trigger of the user refuses the rows of one shard that others have written.
 #[test]
 fn a_refused_row_hides_only_those_of_its_shard() {
