@@ -4,6 +4,7 @@ use super::connection::{Params, PostgresConnection};
 use super::query_error::QueryError;
 use super::statements::{self, Parts, Sql};
 use super::{foreign, pooler, schema};
+use crate::store::StoreError;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
@@ -13,6 +14,16 @@ use uuid::Uuid;
 /// The time for which a statement waits for a lock. A transaction of another program may keep a
 /// timeout locked for as long as it likes, and nothing else of the batch can go on until then.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// Draws the number of a new instance, and returns the greatest one that there is as well.
+const DRAW: &str = "
+    with greatest as materialized (select coalesce(max(id), 0) as id from timer.node),
+    missing as materialized (select id - last_value - is_called::int + 2 as n from greatest, timer.instance)
+    select max(nextval('timer.instance')), (select id from greatest)
+    from generate_series(1, (select case when n between 1 and 2147483648 then least(n, 100000) else 1 end from missing))";
+
+/// If the numbers of two instances differ by more than this, the sequence has started again.
+const HALF: i64 = 1 << 31;
 
 /// The time by which the client waits longer than the server, so that the server's answer says that
 /// nothing was written. Without an answer, the connection and the outcome of the statement are
@@ -97,6 +108,22 @@ impl Link {
             has_traces,
             connection,
         })
+    }
+
+    /// Draws the number of a new instance. The state of a sequence is not part of a logical copy,
+    /// so the sequence may be behind the instances that were copied. It is drawn from until its
+    /// number is above all of theirs, unless it has started again behind its end.
+    pub(super) fn draw(&mut self) -> Result<i64, StoreError> {
+        let row = self.connection.ask(DRAW)?;
+        let (number, greatest): (i64, i64) = (row.get(0), row.get(1));
+        if number <= greatest && greatest - number < HALF {
+            let schema = self.connection.schema();
+            return Err(StoreError::Failed(format!(
+                "the sequence {schema}.instance is at {number}, behind the instance {greatest} in {schema}.node; \
+                 execute select setval('{schema}.instance', {greatest})"
+            )));
+        }
+        Ok(number)
     }
 
     pub(super) fn is_pooled(&self) -> bool {

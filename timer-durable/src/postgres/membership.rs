@@ -127,7 +127,7 @@ impl PostgresStore {
         }
         let link = self.link()?;
         link.limit_locks(false)?;
-        let new: i64 = link.connection.ask("select nextval('timer.instance')")?.get(0);
+        let new = link.draw()?;
         let (tried, is_first) = (self.tried.clone(), !self.has_joined);
         self.tried.push(new);
         let name = self.name.clone().map(|name| Ok::<_, StoreError>(self.link()?.connection.storable(&name)));

@@ -172,6 +172,28 @@ fn a_node_that_leaves_hands_over_at_once() {
     assert_eq!(second.attempt(id).attempt, 1);
 }
 
+/// Logical replication copies the rows of the nodes and not the state of the sequence.
+#[test]
+fn a_sequence_that_was_not_copied_is_behind_no_instance() {
+    let Some(database) = Database::create() else { return };
+    (0..3).for_each(|_| drop(database.join()));
+    database.sql("select setval('timer.instance', 1, false)");
+    assert_eq!(database.join().0.instance(), 4);
+    database.sql("insert into timer.node(id, lease_until, alive) values (1000000, 0, false)");
+    let mut store = PostgresStore::connect(&database.url()).unwrap();
+    let error = store.rejoin().unwrap_err().to_string();
+    let (_, remedy) = error.split_once("behind the instance 1000000 in timer.node; execute ").expect(&error);
+    database.sql(remedy);
+    store.rejoin().unwrap();
+    assert_eq!(store.instance(), 1_000_001);
+    // After the last number, the sequence starts again.
+    database.sql(
+        "truncate timer.node; insert into timer.node(id, lease_until, alive) values (4294967294, 0, false);
+         select setval('timer.instance', 4294967294)",
+    );
+    assert_eq!(database.join().0.instance(), 1);
+}
+
 #[test]
 fn a_name_belongs_to_the_last_process() {
     let Some(database) = Database::create() else { return };
