@@ -30,7 +30,7 @@ pub enum ConnectError {
         /// The reason.
         why: String,
     },
-    /// The server refuses the user, the password or the database.
+    /// The server refuses the user, the password, the database or a second connection.
     Refused {
         /// The server.
         server: String,
@@ -277,6 +277,7 @@ fn explain(server: &str, error: &QueryError) -> ConnectError {
     match error.code() {
         Some(&SqlState::INSUFFICIENT_PRIVILEGE) => ConnectError::MissingRights { server, why },
         Some(_) => ConnectError::Failed { server, why },
+        None if matches!(error, QueryError::SecondConnection(_)) => ConnectError::Refused { server, why },
         None => ConnectError::Unreachable { server, why },
     }
 }

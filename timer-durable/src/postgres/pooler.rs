@@ -54,7 +54,8 @@ pub(super) fn is_pooled(
     }
     let own = new_mark();
     connection.batch_execute(&set_mark(&own))?;
-    let mut other = PostgresConnection::open(access, limit)?;
+    let second = PostgresConnection::open(access, limit);
+    let mut other = second.map_err(|error| QueryError::SecondConnection(error.to_string()))?;
     for _ in 0..PROBES {
         other.batch_execute("begin")?;
         // If the pooler has one session, a query of the first connection would wait for the second

@@ -27,6 +27,8 @@ pub(super) enum QueryError {
     Io(std::io::Error),
     /// A query that returns one row has returned none.
     NoRow,
+    /// The server accepts no connection beside the first one.
+    SecondConnection(String),
 }
 
 impl QueryError {
@@ -34,7 +36,7 @@ impl QueryError {
     pub(super) fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Postgres(error) => error.code(),
-            Self::TimedOut(_) | Self::Io(_) | Self::NoRow => None,
+            Self::TimedOut(_) | Self::Io(_) | Self::NoRow | Self::SecondConnection(_) => None,
         }
     }
 
@@ -99,6 +101,9 @@ impl fmt::Display for QueryError {
             Self::TimedOut(limit) => write!(f, "the server has not answered for {limit:?}"),
             Self::Io(error) => write!(f, "the connection cannot be made: {error}"),
             Self::NoRow => f.write_str("the server has sent no row"),
+            Self::SecondConnection(why) => {
+                write!(f, "a second connection was refused; the store needs two: {why}")
+            }
         }
     }
 }
@@ -108,7 +113,7 @@ impl std::error::Error for QueryError {
         match self {
             Self::Postgres(error) => Some(error),
             Self::Io(error) => Some(error),
-            Self::TimedOut(_) | Self::NoRow => None,
+            Self::TimedOut(_) | Self::NoRow | Self::SecondConnection(_) => None,
         }
     }
 }

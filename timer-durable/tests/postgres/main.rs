@@ -12,6 +12,7 @@ mod keys;
 mod locks;
 #[allow(dead_code)]
 mod members;
+mod one_connection;
 mod options;
 mod pauses;
 mod pending;
