@@ -14,21 +14,23 @@
 //! - Any other move and a removal write to the wheel without reading it.
 
 use super::Expired;
+use super::due::DueList;
 use crate::clock;
 use crate::deadline::{Deadline, IMMEDIATE, Nanos};
 use crate::handle::Timer;
 use crate::resolution::Resolution;
-use crate::wheel::{Bucket, Item, Key, Location, RawHierarchical, RawWheel, Slab, Slot, Tracker};
+use crate::wheel::{Bucket, Item, Key, Location, RawHierarchical, RawWheel, Slab};
+use collection::Collection;
 use std::cmp::Reverse;
 use std::num::NonZeroU64;
 use std::time::Instant;
 
-/// The bucket number in the location of an item that is in the list of due items. The position in
-/// that location is the index in the list. No bucket of a level has this number or a higher one.
-const DUE_LIST: u32 = u32::MAX - 3;
+mod collection;
 
-/// The list keeps room for this many items.
-const MAX_KEPT_CAPACITY: usize = 256;
+/// The bucket number in the location of an item that is in the list of due items. The position in
+/// that location is the number of its insertion. No bucket of a level has this number or a higher
+/// one.
+const DUE_LIST: u32 = u32::MAX - 3;
 
 /// A value and its deadline, which decides the order of the items. It also decides the tick of the
 /// item, unless it had passed when it was set.
@@ -58,24 +60,41 @@ type Order = u32;
 /// Items with deadlines on the clock of a timer, in a wheel that counts the ticks of the timer.
 pub(super) struct Items<T> {
     raw: RawHierarchical<Item<Order>, Slab<Option<Pending<T>>>>,
-    /// The bits of the deadlines of items that are due, the first one last. Removed items leave a
-    /// vacant slot.
-    due: Vec<Slot<Item<Order>>>,
-    /// The values of one step of the wheel. It is empty between calls.
+    collection: Collection,
+    due: DueList,
+    /// The values of one step of the wheel that are not in `due` yet.
     step: Bucket<Item<Order>>,
+    /// The first chunk of these values.
+    next_chunk: usize,
     /// The number of insertions into the wheel so far.
-    insertions: Order,
-    /// The number of items in `due`.
+    insertions: u64,
+    /// The number of items in `due` that have not been removed, and that of the others.
     waiting: usize,
+    removed: usize,
+    max_steps: usize,
     resolution: Resolution,
     timer: Timer,
 }
 
 impl<T> Items<T> {
-    pub(super) fn new(timer: &Timer) -> Self {
+    /// Creates a queue whose calls take at most `max_steps` steps at a time, each of which reads a
+    /// chunk of values. The owner of a queue that no one waits for passes `usize::MAX`.
+    pub(super) fn new(timer: &Timer, max_steps: usize) -> Self {
         let (timer, resolution) = (timer.clone(), timer.engine.context.resolution);
-        let (raw, due, step) = (RawHierarchical::new(Slab::new()), Vec::new(), Bucket::default());
-        Self { timer, resolution, raw, due, step, insertions: 0, waiting: 0 }
+        let raw = RawHierarchical::new(Slab::new());
+        Self {
+            raw,
+            collection: Collection::Complete,
+            due: DueList::default(),
+            step: Bucket::default(),
+            next_chunk: 0,
+            insertions: 0,
+            waiting: 0,
+            removed: 0,
+            max_steps,
+            resolution,
+            timer,
+        }
     }
 
     /// Reads the clock.
@@ -113,15 +132,15 @@ impl<T> Items<T> {
         if self.raw.base().len == 0 {
             self.raw.fast_forward(self.resolution.tick_at(now));
         }
-        self.insertions = self.insertions.wrapping_add(1);
-        self.raw.insert(tick, key.item(self.insertions));
+        self.insertions += 1;
+        self.raw.insert(tick, key.item(self.insertions as Order));
     }
 
     /// Removes an item. Returns `None` if it has been handed out or removed.
     #[inline]
     pub(super) fn remove(&mut self, key: Key) -> Option<Expired<T>> {
         let location = self.raw.base().tracker.find(key)?.location;
-        self.unlink(location);
+        self.unlink(key, location);
         let removed = self.raw.base_mut().tracker.release(key.index());
         self.forget_if_empty();
         Some(removed?.expired(key))
@@ -136,7 +155,7 @@ impl<T> Items<T> {
         let is_later = pending.bits() <= bits;
         pending.bits_plus_one = NonZeroU64::MIN.saturating_add(bits);
         if !is_later || tick <= self.resolution.tick_at(now) || location.bucket >= DUE_LIST {
-            self.unlink(location);
+            self.unlink(key, location);
             self.link(tick, key, now);
         }
         Some(tick)
@@ -154,18 +173,14 @@ impl<T> Items<T> {
         self.raw.base().tracker.find(key)?.data.as_ref().map(|pending| instant(pending.bits()))
     }
 
-    /// Takes the first of the collected items.
+    /// Takes the first of the collected items. The list must have one.
     #[inline]
     fn pop(&mut self) -> Option<Expired<T>> {
-        let item = loop {
-            if let (_, Some(item)) = self.due.pop()? {
-                break item;
-            }
-        };
+        let index = self.due.pop()?.index;
         self.waiting -= 1;
+        let key = self.raw.base().tracker.key(index);
+        let taken = self.raw.base_mut().tracker.release(index)?;
         self.trim_due();
-        let key = self.raw.base().tracker.key(item.index());
-        let taken = self.raw.base_mut().tracker.release(item.index())?;
         self.forget_if_empty();
         Some(taken.expired(key))
     }
@@ -175,88 +190,30 @@ impl<T> Items<T> {
     #[inline]
     pub(super) fn take_due(&mut self) -> Result<Expired<T>, Nanos> {
         loop {
-            if let Some(expired) = self.pop() {
-                return Ok(expired);
+            if let Some(taken) = self.try_take_due() {
+                return taken;
             }
+        }
+    }
+
+    /// The same as [`take_due`](Self::take_due), but returns `None` if more steps are needed.
+    #[inline]
+    pub(super) fn try_take_due(&mut self) -> Option<Result<Expired<T>, Nanos>> {
+        if self.waiting == 0 || self.is_collecting() {
             let now = self.now();
-            if !self.collect(self.resolution.tick_at(now)) {
-                return Err(now);
+            if !self.collect(self.resolution.tick_at(now))? {
+                return Some(Err(now));
             }
         }
-    }
-
-    /// Moves the clock of the wheel towards `now` until items are due, and puts these into the
-    /// list. The list must be empty. Returns `false` if nothing is due by `now`.
-    fn collect(&mut self, now: u64) -> bool {
-        debug_assert!(self.waiting == 0);
-        self.due.clear();
-        self.due.shrink_to(MAX_KEPT_CAPACITY);
-        self.raw.base_mut().take_overdue(&mut self.step);
-        self.append_step(true);
-        // Tick by tick, so that ticks are handed out in their order. The first tick goes along with
-        // the overdue items, which would otherwise hold it back for as long as others follow.
-        let overdue = self.due.len();
-        while self.due.len() == overdue {
-            match self.raw.earliest() {
-                Some(next) if next <= now => self.take_tick(next),
-                // No tick is due. The clock goes on, so that later insertions are near it.
-                _ => {
-                    while self.raw.take_next(now, &mut self.step) {
-                        drop(self.raw.base_mut().take_discarded());
-                    }
-                    drop(self.raw.base_mut().take_discarded());
-                    break;
-                }
-            }
-        }
-        if self.due.is_empty() {
-            return false;
-        }
-        // The first one is the last of the list, so the keys are in descending order.
-        let insertions = self.insertions;
-        self.due.sort_unstable_by_key(|slot| (Reverse(slot.0), slot.1.map(|item| insertions.wrapping_sub(item.value))));
-        self.waiting = self.due.len();
-        for (position, item) in self.due.iter().enumerate().filter_map(|(position, slot)| Some((position, slot.1?))) {
-            self.raw.base_mut().tracker.moved(&item, Location::new(DUE_LIST, position as u32));
-        }
-        true
-    }
-
-    /// Moves the clock of the wheel to a tick and takes all of its due values.
-    ///
-    /// It takes all of them, because a value that stays in a cascade would become overdue when a
-    /// removal empties its chunk, although its row may have been moved to a later deadline.
-    fn take_tick(&mut self, tick: u64) {
-        while self.raw.earliest().is_some_and(|next| next <= tick) {
-            self.raw.take_next(tick, &mut self.step);
-            self.append_step(false);
-        }
-    }
-
-    /// Moves the items of a step to the list. Relinks items that were moved to a later deadline,
-    /// unless the values of the step were due when they were linked.
-    fn append_step(&mut self, are_overdue: bool) {
-        drop(self.raw.base_mut().take_discarded());
-        let Self { raw, step, due, resolution, .. } = self;
-        step.drain(|chunk| {
-            for (tick, item) in chunk {
-                let Some(item) = *item else { continue };
-                let bits = bits(&raw.base().tracker, item);
-                let later = resolution.tick_of(Deadline::from_bits(bits));
-                if later > *tick && !are_overdue {
-                    raw.insert(later, item);
-                } else {
-                    due.push((bits, Some(item)));
-                }
-            }
-        });
+        self.trim_due().then(|| self.pop()).flatten().map(Ok)
     }
 
     /// Returns the tick at which something may be due, or an earlier one. Returns 0 if something is
     /// known to be due, and `None` if there is no item.
     #[inline]
     pub(super) fn next(&self) -> Option<u64> {
-        if self.waiting > 0 || self.raw.base().has_overdue() { Some(0) } else { self.raw.earliest() }
+        let is_due = self.waiting > 0 || self.is_collecting() || self.raw.base().has_overdue();
+        if is_due { Some(0) } else { self.raw.earliest() }
     }
 
     /// Returns the beginning of a tick.
@@ -273,34 +230,39 @@ impl<T> Items<T> {
 
     /// Returns the key of the item that is handed out next. Unless it is in the list, reads all
     /// overdue items, the first bucket, and further buckets if items of the first one were moved to
-    /// later.
+    /// later. No collection may be in progress.
     pub(super) fn peek(&self) -> Option<Key> {
-        let mut first = self.due.iter().rev().find_map(|slot| Some((slot.0, slot.1?)));
-        if first.is_none() {
-            // Items of a tick that is not due come out after the overdue ones.
-            let last = if self.raw.base().has_overdue() { self.resolution.tick_at(self.now()) } else { u64::MAX };
-            self.raw.scan_first(|item| {
-                let found = (bits(&self.raw.base().tracker, *item), *item);
-                let age = |item: Item<Order>| self.insertions.wrapping_sub(item.value);
-                let is_first =
-                    |first: &(u64, Item<Order>)| (first.0, Reverse(age(first.1))) <= (found.0, Reverse(age(found.1)));
-                let least = first.filter(is_first).unwrap_or(found);
-                first = Some(least);
-                self.resolution.tick_of(Deadline::from_bits(least.0)).min(last)
-            });
+        let base = self.raw.base();
+        if let Some(first) = self.due.first() {
+            return Some(base.tracker.key(first.index));
         }
-        Some(self.raw.base().tracker.key(first?.1.index()))
+        // Items of a tick that is not due come out after the overdue ones.
+        let last = if base.has_overdue() { self.resolution.tick_at(self.now()) } else { u64::MAX };
+        let mut first = None;
+        self.raw.scan_first(|item| {
+            let age = (self.insertions as Order).wrapping_sub(item.value);
+            let found = (bits(&base.tracker, *item), Reverse(age), item.index());
+            let least = first.map_or(found, |first| found.min(first));
+            first = Some(least);
+            self.resolution.tick_of(Deadline::from_bits(least.0)).min(last)
+        });
+        Some(base.tracker.key(first?.2))
     }
 
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.raw.base().len + self.waiting
+        self.raw.base().len + self.step.values as usize + self.waiting
     }
 
     /// Removes all items, in no particular order.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Expired<T>> + use<T> {
         drop(self.raw.drain());
-        (self.due, self.waiting) = (Vec::new(), 0);
+        self.step = Bucket::default();
+        self.next_chunk = 0;
+        self.due = DueList::default();
+        self.waiting = 0;
+        self.removed = 0;
+        self.collection = Collection::Complete;
         let drained = self.raw.base_mut().tracker.drain();
         self.forget_if_empty();
         drained.into_iter().filter_map(|(key, pending)| Some(pending?.expired(key)))
@@ -315,30 +277,27 @@ impl<T> Items<T> {
 
     /// Gives back the memory of vacant keys and of the list.
     pub(super) fn shrink_to_fit(&mut self) {
-        self.due.shrink_to_fit();
         self.raw.base_mut().tracker.shrink();
     }
 
     /// Removes the value of an item whose key is valid.
     #[inline]
-    fn unlink(&mut self, location: Location) {
+    fn unlink(&mut self, key: Key, location: Location) {
         if location.bucket == DUE_LIST {
-            self.due[location.position as usize].1 = None;
+            self.raw.base_mut().tracker.rows[key.index()].location = Location::NONE;
             self.waiting -= 1;
+            self.removed += 1;
             self.trim_due();
-        } else {
+        } else if self.step.remove(location.position, |item| item.index() == key.index()).is_none() {
             self.raw.vacate(location);
-            if !self.raw.base_mut().discarded.is_empty() {
-                drop(self.raw.base_mut().take_discarded());
-            }
+            self.free_discarded();
         }
     }
 
-    /// Removes the vacant slots at the end of the list, so that the first item is the last one.
     #[inline]
-    fn trim_due(&mut self) {
-        while self.due.last().is_some_and(|slot| slot.1.is_none()) {
-            self.due.pop();
+    fn free_discarded(&mut self) {
+        if !self.raw.base().discarded.is_empty() {
+            drop(self.raw.base_mut().take_discarded());
         }
     }
 
@@ -355,7 +314,7 @@ impl<T> Items<T> {
     fn forget(&mut self) {
         drop(self.raw.drain());
         self.raw.base_mut().tracker.reset();
-        self.due = Vec::new();
+        self.due = DueList::default();
     }
 }
 

@@ -5,8 +5,8 @@
 //! sessions of a server, or the jobs that a scheduler has put off. An item costs no task, no waker
 //! and no allocation. A queue owns a timing wheel. [`DelayQueue`] and [`DelayMap`] wait by one
 //! sleep of their timer, and the consumers of a [`SharedDelayQueue`] park their threads. Inserting,
-//! moving and removing an item cost O(1), whatever the number of items. The items of a tick are
-//! sorted when the first of them comes out.
+//! moving and removing an item cost O(1) amortized, whatever the number of items. The items of a
+//! tick are sorted when the first of them comes out.
 //!
 //! ```
 //! use std::time::Duration;
@@ -45,6 +45,7 @@
 //! virtual time it is not woken in that case.
 
 mod contents;
+mod due;
 mod expire;
 mod items;
 mod map;

@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 ///
 /// # Cost
 ///
-/// Inserting, moving and removing an item cost O(1). Inserting and moving read the clock once. An
+/// Inserting, moving and removing an item cost O(1) amortized. Inserting and moving read the clock
+/// once. An
 /// item needs no allocation. It takes about 40 bytes in addition to its value, and its share of the
 /// slack of the arrays. The table of the values grows by a quarter at a time.
 ///
@@ -81,7 +82,7 @@ impl<T> DelayQueue<T> {
     /// assert!(queue.is_empty());
     /// ```
     pub fn new(timer: &Timer) -> Self {
-        Self { items: Items::new(timer), sleep: timer.sleep(Duration::ZERO), armed: None }
+        Self { items: Items::new(timer, usize::MAX), sleep: timer.sleep(Duration::ZERO), armed: None }
     }
 
     /// Creates an empty queue with room for `capacity` items in its table.

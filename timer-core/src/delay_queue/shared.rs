@@ -6,10 +6,12 @@
 //!
 //! # Taking
 //!
-//! A consumer holds the lock except while it waits.
+//! A consumer holds the lock except while it waits, and between the steps of step 1.
 //!
 //! 1. It takes an item that is due and goes on with step 4. If the queue is closed or the
-//!    consumer's time is up, it goes on with step 4 without an item.
+//!    consumer's time is up, it goes on with step 4 without an item. If many items are due, it
+//!    collects them in steps of bounded work. Between two of them it lets another thread have the
+//!    lock, which may be a consumer that takes further steps of the same collection.
 //! 2. If there is no leader, it becomes the leader and waits until the first deadline. Otherwise it
 //!    joins the line of followers and waits to be woken.
 //! 3. When it wakes up, it resigns as leader or leaves the line, and starts again with step 1.
@@ -23,12 +25,15 @@
 //!
 //! # No item is left behind
 //!
-//! Whenever the queue is unlocked and somebody waits, there is a leader, or a follower that has
-//! been removed from the line and is about to start again with step 1. This is so because only step
-//! 3 removes the leader. After it the consumer keeps the lock until it becomes the leader again or
-//! comes to step 4, which removes a follower if there is one. A wake-up that comes before the
+//! Whenever the queue is unlocked and somebody waits, there is a leader, or a consumer that is in
+//! step 1 or has been removed from the line and is about to start again with step 1. This is so
+//! because only step 3 removes the leader. After it the consumer does not wait until it becomes the
+//! leader again, joins the line of another leader, or comes to step 4, which removes a follower if
+//! there is one. A wake-up that comes before the
 //! consumer waits is not lost, because the parker keeps it. The leader wakes up by the deadline of
 //! the first item, because a producer wakes it for each earlier item.
+
+mod contents;
 
 use super::items::Items;
 use super::{Expired, Key};
@@ -36,7 +41,7 @@ use crate::clock;
 use crate::deadline::{Deadline, Nanos, after};
 use crate::entry::Timeout;
 use crate::handle::{CancelOnDrop, MAX_PARK, Timer};
-use crate::sync::{Arc, Mutex, Parker};
+use crate::sync::{Arc, Mutex, Parker, yield_lock};
 use core::fmt;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -46,6 +51,19 @@ use std::time::{Duration, Instant};
 ///
 /// [`take`](Self::take) blocks its thread until an item is due, so do not call it in async code. An
 /// item wakes one of the threads that wait.
+///
+/// # Cost
+///
+/// All calls lock the queue. A call that takes the first item of a tick sorts all items of that
+/// tick, about 50 ms for a million, and lets other threads have the lock in between, so none of
+/// them waits for it longer than a millisecond. These calls hold the lock for longer if the queue
+/// is large:
+///
+/// - [`drain`](Self::drain) costs O(n).
+/// - The call that removes the last item gives back the memory of the peak, which takes about 10 ms
+///   after a million items.
+/// - An insertion beyond the former peak may move the table of the items, which grows by a quarter
+///   at a time. That takes up to 10 ms for a million items.
 ///
 /// # Examples
 ///
@@ -79,6 +97,10 @@ struct State<T> {
     followers: VecDeque<Arc<Parker>>,
     is_closed: bool,
 }
+
+/// The most steps of a collection, of a chunk of 256 values each, before another thread may have
+/// the lock. They take about 0.1 ms.
+const MAX_STEPS: usize = if cfg!(timer_loom) { 1 } else { 8 };
 
 /// The thread that waits for the first deadline.
 struct Leader {
@@ -131,7 +153,7 @@ impl<T> SharedDelayQueue<T> {
     /// assert!(SharedDelayQueue::<u8>::new(Timer::global()).is_empty());
     /// ```
     pub fn new(timer: &Timer) -> Self {
-        let items = Items::new(timer);
+        let items = Items::new(timer, MAX_STEPS);
         let state = State { items, leader: None, followers: VecDeque::new(), is_closed: false };
         Self { shared: Arc::new(Shared { timer: timer.clone(), state: Mutex::new(state) }) }
     }
@@ -245,7 +267,13 @@ impl<T> SharedDelayQueue<T> {
     /// assert!(queue.try_take().is_none());
     /// ```
     pub fn try_take(&self) -> Option<Expired<T>> {
-        self.shared.state.lock().items.take_due().ok()
+        let mut state = self.shared.state.lock();
+        loop {
+            if let Some(taken) = state.items.try_take_due() {
+                return taken.ok();
+            }
+            state = yield_lock(&self.shared.state, state);
+        }
     }
 
     fn take_before(&self, limit: Option<Nanos>) -> Option<Expired<T>> {
@@ -253,7 +281,11 @@ impl<T> SharedDelayQueue<T> {
         let mut alarm = None;
         let mut state = self.shared.state.lock();
         let taken = loop {
-            let taken = state.items.take_due().ok();
+            let Some(taken) = state.items.try_take_due() else {
+                state = yield_lock(&self.shared.state, state);
+                continue;
+            };
+            let taken = taken.ok();
             let is_over = |limit| limit <= state.items.now();
             if taken.is_some() || state.is_closed || limit.is_some_and(is_over) {
                 break taken;
@@ -290,45 +322,6 @@ impl<T> SharedDelayQueue<T> {
         parker.park(Some(Instant::now() + MAX_PARK));
     }
 
-    /// Returns the number of items, due ones included.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use timer_core::{Timer, delay_queue::SharedDelayQueue};
-    /// assert_eq!(SharedDelayQueue::<u8>::new(&Timer::new()).len(), 0);
-    /// ```
-    pub fn len(&self) -> usize {
-        self.shared.state.lock().items.len()
-    }
-
-    /// Returns `true` if there is no item.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use timer_core::{Timer, delay_queue::SharedDelayQueue};
-    /// assert!(SharedDelayQueue::<u8>::new(&Timer::new()).is_empty());
-    /// ```
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns `true` if the queue was closed.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use timer_core::{Timer, delay_queue::SharedDelayQueue};
-    /// let queue = SharedDelayQueue::<u8>::new(&Timer::new());
-    /// assert!(!queue.is_closed());
-    /// queue.close();
-    /// assert!(queue.is_closed());
-    /// ```
-    pub fn is_closed(&self) -> bool {
-        self.shared.state.lock().is_closed
-    }
-
     /// Closes the queue. Consumers take the items that are due and return `None` after that.
     ///
     /// Items that are not due stay in the queue for [`drain`](Self::drain).
@@ -351,21 +344,6 @@ impl<T> SharedDelayQueue<T> {
         let waiting: Vec<_> = leader.into_iter().chain(state.followers.drain(..)).collect();
         drop(state);
         waiting.iter().for_each(|parker| parker.unpark());
-    }
-
-    /// Removes all items, due or not, and returns them in no particular order.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use timer_core::{Timer, delay_queue::SharedDelayQueue};
-    /// let queue = SharedDelayQueue::new(&Timer::new());
-    /// queue.insert("item", Duration::from_secs(5));
-    /// assert_eq!(queue.drain().count(), 1);
-    /// ```
-    pub fn drain(&self) -> impl Iterator<Item = Expired<T>> + use<T> {
-        self.shared.state.lock().items.drain()
     }
 }
 

@@ -48,6 +48,14 @@ impl<T> Mutex<T> {
     }
 }
 
+pub(crate) type MutexGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
+
+/// Unlocks and locks again. Unlike parking_lot, loom lets any thread have the lock in between.
+pub(crate) fn yield_lock<'a, T>(mutex: &'a Mutex<T>, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    drop(guard);
+    mutex.lock()
+}
+
 /// A reference that is set once, like [`OnceLock`]. loom does not check it.
 #[derive(Debug)]
 pub(crate) struct OnceRef<T: 'static>(OnceLock<&'static T>);

@@ -20,6 +20,7 @@ pub(crate) type AtomicU64 = portable_atomic::AtomicU64;
 pub(crate) type AtomicUsize = std::sync::atomic::AtomicUsize;
 pub(crate) type JoinHandle<T> = std::thread::JoinHandle<T>;
 pub(crate) type Mutex<T> = parking_lot::Mutex<T>;
+pub(crate) type MutexGuard<'a, T> = parking_lot::MutexGuard<'a, T>;
 /// A reference that is set once. Threads that race to set it agree on one.
 pub(crate) type OnceRef<T> = once_cell::race::OnceRef<'static, T>;
 pub(crate) type Queue<T> = crossbeam_queue::SegQueue<T>;
@@ -70,6 +71,12 @@ impl Parker {
         *self.token.lock() = true;
         self.given.notify_one();
     }
+}
+
+/// Unlocks and locks again. A thread that waits for the lock gets it in between.
+pub(crate) fn yield_lock<'a, T>(_: &'a Mutex<T>, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    parking_lot::MutexGuard::bump(&mut guard);
+    guard
 }
 
 /// A condition that any number of threads wait for.

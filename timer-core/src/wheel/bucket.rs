@@ -74,7 +74,7 @@ pub(crate) struct Bucket<V> {
     /// deadline.
     pub(super) earliest: u64,
     /// The number of values.
-    pub(super) values: u32,
+    pub(crate) values: u32,
 }
 
 impl<V> Bucket<V> {
@@ -307,7 +307,7 @@ impl<V> Bucket<V> {
     /// Removes the value at `position` if there is one and it is `wanted`. If this returns `true`
     /// as well, the caller must [`keep_up`](Self::keep_up) the bucket.
     #[inline]
-    pub(super) fn remove(&mut self, position: u32, wanted: impl FnOnce(&V) -> bool) -> Option<(Dated<V>, bool)> {
+    pub(crate) fn remove(&mut self, position: u32, wanted: impl FnOnce(&V) -> bool) -> Option<(Dated<V>, bool)> {
         let (chunk, position) = self.chunk_mut(position as usize)?;
         let removed = (chunk.remove(position, wanted)?, chunk.needs_upkeep());
         self.values -= 1;
@@ -361,14 +361,32 @@ impl<V> Bucket<V> {
         self.open.set_upkeep();
     }
 
+    /// Removes a chunk, calls `each` with its slots, and returns the number of the next chunk.
+    /// `number` is that of the first chunk. Without a chunk among the next [`PIECE`] numbers,
+    /// `each` gets no slots. Nothing may be inserted until the bucket is empty.
+    pub(crate) fn drain_chunk(&mut self, number: usize, each: impl FnOnce(&mut [Slot<V>])) -> usize {
+        if self.is_short() {
+            each(&mut self.open.slots);
+            self.clear();
+            return 0;
+        }
+        let number = self.next_chunk(number);
+        self.values -= self.chunk(number).map_or(0, |chunk| chunk.len);
+        each(&mut self.take_chunk(number, &mut Discarded::new()));
+        if !self.is_empty() {
+            return number + 1;
+        }
+        self.clear();
+        0
+    }
+
     /// Calls `each` with the slots of each chunk in the order of their positions, and frees the
     /// chunks on the way. Afterwards there are no slots.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(&mut [Slot<V>])) {
-        if self.is_short() {
-            each(&mut self.open.slots);
-            return self.clear();
+        let mut next = 0;
+        while !self.is_empty() {
+            next = self.drain_chunk(next, &mut each);
         }
-        mem::take(self).into_chunks().for_each(|mut chunk| each(&mut chunk.slots));
     }
 }
 

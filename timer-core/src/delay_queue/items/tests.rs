@@ -3,6 +3,7 @@
 mod model;
 
 use super::*;
+use crate::wheel::CHUNK;
 use std::time::Duration;
 
 /// The length of a tick in nanoseconds.
@@ -10,7 +11,7 @@ const TICK: u64 = 5;
 
 /// Returns items whose wheel counts ticks of [`TICK`] from zero.
 fn items<T>() -> Items<T> {
-    Items { resolution: Resolution::ticks(TICK), ..Items::new(Timer::global()) }
+    Items { resolution: Resolution::ticks(TICK), ..Items::new(Timer::global(), usize::MAX) }
 }
 
 fn insert(items: &mut Items<()>, nanos: u64) -> Key {
@@ -20,6 +21,11 @@ fn insert(items: &mut Items<()>, nanos: u64) -> Key {
 /// Moves an item at time zero. Returns `false` if it is gone.
 fn reset(items: &mut Items<()>, key: Key, nanos: u64) -> bool {
     items.reset(key, Deadline::up(nanos), 0).is_some()
+}
+
+/// Collects the items that are due by a tick. Returns `false` if there are none.
+fn collect<T>(items: &mut Items<T>, now: u64) -> bool {
+    items.collect(now) == Some(true)
 }
 
 /// Takes the next of the collected items. Returns its key and its deadline.
@@ -32,9 +38,9 @@ fn items_of_one_tick_come_in_the_order_of_deadlines() {
     let mut items = items();
     let keys = [57, 53, 59, 51, 55, 58, 52].map(|nanos| insert(&mut items, nanos));
     assert_eq!(items.peek(), Some(keys[3]));
-    assert!(!items.collect(10));
+    assert!(!collect(&mut items, 10));
     let mut popped = Vec::new();
-    while items.collect(12) {
+    while collect(&mut items, 12) {
         while let Some((key, nanos)) = pop(&mut items) {
             assert!(items.remove(key).is_none());
             popped.push(nanos);
@@ -46,7 +52,7 @@ fn items_of_one_tick_come_in_the_order_of_deadlines() {
 #[test]
 fn an_overdue_item_is_named_before_one_of_a_later_tick() {
     let (timer, mut driver) = Timer::builder().build_manual().unwrap();
-    let mut items = Items { resolution: Resolution::ticks(TICK), ..Items::new(&timer) };
+    let mut items = Items { resolution: Resolution::ticks(TICK), ..Items::new(&timer, usize::MAX) };
     let begin = items.now().next_multiple_of(TICK);
     let later = items.insert((), Deadline::up(begin + 51), begin).0;
     let now = begin + 53;
@@ -62,7 +68,7 @@ fn an_overdue_item_is_named_before_one_of_a_later_tick() {
 fn removals_leave_no_vacant_slot_at_the_end() {
     let mut items = items();
     let keys = [51, 52, 53, 54].map(|nanos| insert(&mut items, nanos));
-    assert!(items.collect(12));
+    assert!(collect(&mut items, 12));
     for (key, left) in [(keys[1], 4), (keys[0], 2), (keys[2], 1), (keys[3], 0)] {
         assert!(items.remove(key).is_some());
         assert_eq!(items.due.len(), left, "the first item is the last one");
@@ -81,11 +87,11 @@ fn an_item_that_is_moved_to_later_is_linked_again_once() {
     assert_eq!(items.next(), Some(200));
     assert!(reset(&mut items, other, 5_000));
     assert_eq!((items.peek(), items.next()), (Some(moved), Some(200)));
-    assert!(!items.collect(399));
+    assert!(!collect(&mut items, 399));
     assert_eq!(items.next(), Some(400));
-    assert!(items.collect(400));
+    assert!(collect(&mut items, 400));
     assert_eq!(pop(&mut items), Some((moved, 2_000)));
-    assert!(!items.collect(999) && items.collect(1_000));
+    assert!(!collect(&mut items, 999) && collect(&mut items, 1_000));
 }
 
 // The bucket of these items is longer than a chunk, so it cascades in steps.
@@ -96,11 +102,11 @@ fn an_item_that_is_moved_to_later_is_not_early_after_its_neighbors_are_removed()
     for key in &keys[1..] {
         assert!(reset(&mut items, *key, 5_000));
     }
-    assert!(items.collect(64));
+    assert!(collect(&mut items, 64));
     assert_eq!(pop(&mut items), Some((keys[0], 320)));
     assert!(keys[1..39].iter().all(|key| items.remove(*key).is_some()));
-    assert!(!items.collect(999));
-    assert!(items.collect(1_000));
+    assert!(!collect(&mut items, 999));
+    assert!(collect(&mut items, 1_000));
     assert_eq!(pop(&mut items), Some((keys[39], 5_000)));
 }
 
@@ -111,10 +117,37 @@ fn the_items_of_a_tick_come_in_the_order_of_deadlines_from_a_long_bucket() {
         insert(&mut items, 320 - nth / 8);
     }
     let mut popped = Vec::new();
-    while items.collect(64) {
+    while collect(&mut items, 64) {
         popped.extend(std::iter::from_fn(|| pop(&mut items)).map(|(_, nanos)| nanos));
     }
     assert!(popped.len() == 40 && popped.is_sorted(), "{popped:?}");
+}
+
+#[test]
+fn each_step_of_a_collection_reads_a_chunk() {
+    for (delay, steps) in [(0, 65..80), (50, 65..80), (50_000, 65..150)] {
+        let mut items = items();
+        items.max_steps = 1;
+        let keys: Vec<Key> = (0..64 * CHUNK).map(|_| insert(&mut items, delay)).collect();
+        let (mut taken, mut collected) = (0, 0);
+        let removed = keys.iter().step_by(70).filter(|key| {
+            taken += 1;
+            assert_eq!(items.collect(10_000), None);
+            assert!(items.waiting <= collected + CHUNK, "a step collects more than a chunk");
+            collected = items.waiting;
+            // Some of these items are in the list, some wait for a step, and some are in the wheel.
+            let is_removed = items.remove(**key).is_some();
+            collected -= usize::from(items.waiting < collected);
+            is_removed
+        });
+        let removed: Vec<Key> = removed.copied().collect();
+        while items.collect(10_000).is_none() {
+            taken += 1;
+        }
+        assert!(steps.contains(&taken), "{taken} steps with a delay of {delay}");
+        let order = std::iter::from_fn(|| pop(&mut items)).map(|(key, _)| key);
+        assert!(order.eq(keys.into_iter().filter(|key| !removed.contains(key))));
+    }
 }
 
 // The deadline of an item that is due at once belongs to the next tick.
@@ -123,5 +156,5 @@ fn a_late_item_that_is_moved_to_the_present_is_due_at_once() {
     let mut items = items();
     let key = insert(&mut items, 50);
     assert_eq!(items.reset(key, Deadline::up(62), 62), Some(0));
-    assert!(items.collect(12));
+    assert!(collect(&mut items, 12));
 }
