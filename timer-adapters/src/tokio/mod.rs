@@ -70,6 +70,7 @@ mod clock;
 mod follower;
 #[cfg(feature = "tokio")]
 pub mod runtime;
+mod theirs;
 pub mod time;
 
 #[doc(no_inline)]

@@ -160,9 +160,10 @@ impl Builder {
 /// A runtime of tokio whose clock the timer follows. It has all methods of tokio's
 /// [`Runtime`](theirs::Runtime).
 ///
-/// Only [`block_on`](Self::block_on) moves virtual time. `LocalSet::block_on` and
-/// `Handle::block_on` do not, and sleeps in them use the timer of the process. Pass
-/// `LocalSet::run_until` to [`block_on`](Self::block_on) instead.
+/// Only [`block_on`](Self::block_on) moves virtual time. In `LocalSet::block_on` and
+/// `Handle::block_on`, sleeps of [`timer_core::time`] use the timer of the process, and those of
+/// [`time`](super::time) use tokio's while the clock stands. Pass `LocalSet::run_until` to
+/// [`block_on`](Self::block_on) instead.
 #[derive(Debug)]
 pub struct Runtime {
     runtime: theirs::Runtime,

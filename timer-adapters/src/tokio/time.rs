@@ -5,13 +5,20 @@
 //! cooperative budget, as tokio's do. In all other respects the functions are those of
 //! [`timer_core::time`], whose documentation lists the differences from tokio. The module `error`
 //! has no `Error`, because no function here fails with it.
+//!
+//! On a runtime whose clock was stopped, and that was not built by [`runtime`](mod@super::runtime),
+//! the futures use tokio's timer, and so they need `enable_time`. The chapter `from_tokio` tells
+//! when a program notices such a clock.
 
 #[cfg(feature = "tokio")]
 use super::follower::{Follower, with_follower};
+use super::theirs::Theirs;
 use ::tokio::task::coop::{has_budget_remaining, poll_proceed};
+use ::tokio::task::unconstrained;
+use ::tokio::time as theirs;
 use core::fmt;
 use core::future::{Future, poll_fn};
-use core::pin::Pin;
+use core::pin::{Pin, pin};
 use core::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 use timer_core::time;
@@ -26,6 +33,9 @@ pub use timer_core::time::{MissedTickBehavior, error};
 #[cfg(feature = "tokio")]
 #[doc(no_inline)]
 pub use super::clock::{advance, pause, resume};
+
+/// The period that stands for zero, at which tokio panics.
+const MIN_PERIOD: Duration = Duration::from_millis(1);
 
 /// Moves the timer of a runtime with virtual time to the time of its clock, so that a delay
 /// counts from there.
@@ -64,7 +74,7 @@ fn cooperate<T>(cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Pol
 #[inline]
 pub fn sleep(duration: Duration) -> Sleep {
     update_clock();
-    Sleep(time::sleep(duration))
+    Sleep { ours: time::sleep(duration), theirs: Theirs::make(|| Box::pin(theirs::sleep(duration))) }
 }
 
 /// Returns a future that is ready at `deadline`.
@@ -85,7 +95,8 @@ pub fn sleep(duration: Duration) -> Sleep {
 #[inline]
 pub fn sleep_until(deadline: Instant) -> Sleep {
     update_clock();
-    Sleep(time::sleep_until(deadline.into_std()))
+    let ours = time::sleep_until(deadline.into_std());
+    Sleep { ours, theirs: Theirs::make(|| Box::pin(theirs::sleep_until(deadline))) }
 }
 
 /// Requires `future` to be ready within `duration` from now.
@@ -104,7 +115,9 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 #[inline]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
     update_clock();
-    Timeout { timeout: time::timeout(duration, future) }
+    let theirs = Theirs::make(|| Box::pin(theirs::sleep(duration)));
+    let duration = if theirs.get().is_some() { Duration::MAX } else { duration };
+    Timeout { timeout: time::timeout(duration, future), theirs }
 }
 
 /// Requires `future` to be ready by `deadline`.
@@ -124,7 +137,11 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 #[inline]
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
     update_clock();
-    Timeout { timeout: time::timeout_at(deadline.into_std(), future) }
+    let theirs = Theirs::make(|| Box::pin(theirs::sleep_until(deadline)));
+    if theirs.get().is_some() {
+        return Timeout { timeout: time::timeout(Duration::MAX, future), theirs };
+    }
+    Timeout { timeout: time::timeout_at(deadline.into_std(), future), theirs }
 }
 
 /// Returns an interval that ticks every `period`, for the first time at once.
@@ -144,7 +161,8 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
 /// ```
 pub fn interval(period: Duration) -> Interval {
     update_clock();
-    Interval(time::interval(period))
+    let theirs = Theirs::make(|| theirs::interval(period.max(MIN_PERIOD)));
+    Interval { ours: time::interval(period), theirs }
 }
 
 /// Returns an interval that ticks every `period`, for the first time at `start`.
@@ -163,7 +181,8 @@ pub fn interval(period: Duration) -> Interval {
 /// ```
 pub fn interval_at(start: Instant, period: Duration) -> Interval {
     update_clock();
-    Interval(time::interval_at(start.into_std(), period))
+    let theirs = Theirs::make(|| theirs::interval_at(start, period.max(MIN_PERIOD)));
+    Interval { ours: time::interval_at(start.into_std(), period), theirs }
 }
 
 /// A future that is ready at its deadline, returned by [`sleep`] and [`sleep_until`].
@@ -179,24 +198,30 @@ pub fn interval_at(start: Instant, period: Duration) -> Interval {
 /// assert_eq!(idle.deadline(), deadline);
 /// ```
 #[must_use = "futures do nothing unless polled"]
-pub struct Sleep(time::Sleep);
+pub struct Sleep {
+    ours: time::Sleep,
+    theirs: Theirs<Pin<Box<theirs::Sleep>>>,
+}
 
 impl Sleep {
     /// Returns the deadline.
     pub fn deadline(&self) -> Instant {
-        self.0.deadline().into()
+        self.theirs.get().map_or_else(|| self.ours.deadline().into(), |theirs| theirs.deadline())
     }
 
     /// Returns `true` if the deadline has come.
     pub fn is_elapsed(&self) -> bool {
-        self.0.is_elapsed()
+        self.theirs.get().map_or_else(|| self.ours.is_elapsed(), |theirs| theirs.is_elapsed())
     }
 
     /// Moves the deadline, whether or not the future was ready before.
     #[inline]
     pub fn reset(mut self: Pin<&mut Self>, deadline: Instant) {
+        if let Some(theirs) = self.theirs.get_mut() {
+            return theirs.as_mut().reset(deadline);
+        }
         update_clock();
-        self.0.reset_at(deadline.into_std());
+        self.ours.reset_at(deadline.into_std());
     }
 }
 
@@ -205,13 +230,16 @@ impl Future for Sleep {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        cooperate(cx, |cx| Pin::new(&mut self.0).poll(cx))
+        if let Some(theirs) = self.theirs.get_mut() {
+            return theirs.as_mut().poll(cx);
+        }
+        cooperate(cx, |cx| Pin::new(&mut self.ours).poll(cx))
     }
 }
 
 impl fmt::Debug for Sleep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        f.debug_struct("Sleep").field("deadline", &self.deadline()).finish_non_exhaustive()
     }
 }
 
@@ -229,8 +257,10 @@ pin_project! {
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
     pub struct Timeout<F> {
+        // It has no deadline if tokio's sleep ends it.
         #[pin]
         timeout: time::Timeout<F>,
+        theirs: Theirs<Pin<Box<theirs::Sleep>>>,
     }
 }
 
@@ -257,7 +287,13 @@ impl<F: Future> Future for Timeout<F> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let had_budget = has_budget_remaining();
-        let output = ready!(self.project().timeout.poll(cx));
+        let this = self.project();
+        let polled = this.timeout.poll(cx);
+        if let Some(theirs) = this.theirs.get_mut().filter(|_| polled.is_pending()) {
+            // The future may have used up the budget, and the deadline ends it nevertheless.
+            return pin!(unconstrained(theirs.as_mut())).poll(cx).map(|()| Err(error::Elapsed::new()));
+        }
+        let output = ready!(polled);
         // If the future has just used up the budget, the deadline ends it nevertheless.
         if output.is_err() && (!had_budget || has_budget_remaining()) {
             ready!(poll_proceed(cx)).made_progress();
@@ -278,12 +314,15 @@ impl<F: Future> Future for Timeout<F> {
 /// assert_eq!(ticks.period(), Duration::from_secs(5));
 /// ```
 #[derive(Debug)]
-pub struct Interval(time::Interval);
+pub struct Interval {
+    ours: time::Interval,
+    theirs: Theirs<theirs::Interval>,
+}
 
 /// Converts to the interval of [`timer_core::time`], which the streams of this crate take.
 impl From<Interval> for time::Interval {
     fn from(interval: Interval) -> Self {
-        interval.0
+        interval.ours
     }
 }
 
@@ -295,46 +334,60 @@ impl Interval {
 
     /// Polls for the next tick.
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
+        if let Some(theirs) = self.theirs.get_mut() {
+            return theirs.poll_tick(cx);
+        }
         update_clock();
-        cooperate(cx, |cx| self.0.poll_tick(cx)).map(Instant::from_std)
+        cooperate(cx, |cx| self.ours.poll_tick(cx)).map(Instant::from_std)
     }
 
     /// Moves the next tick to one period from now.
     pub fn reset(&mut self) {
-        update_clock();
-        self.0.reset();
+        self.reset_after(self.period());
     }
 
     /// Moves the next tick to now.
     pub fn reset_immediately(&mut self) {
-        update_clock();
-        self.0.reset_immediately();
+        self.reset_after(Duration::ZERO);
     }
 
     /// Moves the next tick to `after` from now.
     pub fn reset_after(&mut self, after: Duration) {
         update_clock();
-        self.0.reset_after(after);
+        match self.theirs.get_mut() {
+            Some(theirs) => theirs.reset_after(after),
+            None => self.ours.reset_after(after),
+        }
     }
 
     /// Moves the next tick to `deadline`.
     pub fn reset_at(&mut self, deadline: Instant) {
         update_clock();
-        self.0.reset_at(deadline.into_std());
+        match self.theirs.get_mut() {
+            Some(theirs) => theirs.reset_at(deadline),
+            None => self.ours.reset_at(deadline.into_std()),
+        }
     }
 
     /// Returns the handling of ticks that were missed.
     pub fn missed_tick_behavior(&self) -> MissedTickBehavior {
-        self.0.missed_tick_behavior()
+        self.ours.missed_tick_behavior()
     }
 
     /// Sets the handling of ticks that were missed.
     pub fn set_missed_tick_behavior(&mut self, behavior: MissedTickBehavior) {
-        self.0.set_missed_tick_behavior(behavior);
+        self.ours.set_missed_tick_behavior(behavior);
+        if let Some(theirs) = self.theirs.get_mut() {
+            theirs.set_missed_tick_behavior(match behavior {
+                MissedTickBehavior::Burst => theirs::MissedTickBehavior::Burst,
+                MissedTickBehavior::Delay => theirs::MissedTickBehavior::Delay,
+                MissedTickBehavior::Skip => theirs::MissedTickBehavior::Skip,
+            });
+        }
     }
 
     /// Returns the period.
     pub fn period(&self) -> Duration {
-        self.0.period()
+        self.ours.period()
     }
 }

@@ -5,6 +5,7 @@
 
 mod auto_traits;
 mod differential;
+mod foreign;
 mod hyper;
 mod limits;
 mod quinn;
