@@ -25,6 +25,7 @@ mod tally;
 mod tombstones;
 mod transaction;
 mod unreadable;
+mod version;
 
 use clock::Clock;
 use foreign::ForeignWrites;
@@ -235,6 +236,7 @@ fn failed(error: impl std::borrow::Borrow<rusqlite::Error>) -> StoreError {
     let error = error.borrow();
     match error.sqlite_error_code() {
         _ if unreadable::is_of_row(error) => StoreError::Refused(error.to_string()),
+        Some(ErrorCode::DatabaseBusy) => StoreError::Busy,
         Some(ErrorCode::DiskFull) => StoreError::Failed(format!("the disk is full: {error}")),
         _ => StoreError::Failed(error.to_string()),
     }

@@ -1,6 +1,7 @@
 //! Opening a file with its checks, schema and lock.
 
 use super::owner::Owner;
+use super::version;
 use crate::store::Micros;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fmt;
@@ -84,8 +85,9 @@ const NAMES: &str =
 /// The flags with which a file is opened. It exists by then.
 const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
-/// The oldest version of SQLite with which the store was tested, and its number.
-const MIN_SQLITE: (&str, i32) = ("3.46.0", 3_046_000);
+/// The time for which an open, and a timer on virtual time, wait while another program has locked
+/// the file. A reader waits while another connection recovers the log after a crash.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// A file that cannot be opened as a store.
 #[derive(Debug)]
@@ -235,10 +237,10 @@ pub(super) fn connect(path: &Path) -> Result<(Connection, Owner), OpenError> {
 /// Opens and checks a file.
 pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
     let error = |error: rusqlite::Error| explain(path, &error);
-    check_sqlite(rusqlite::version_number())?;
+    version::check()?;
     let (connection, mut owner) = connect(path)?;
     connection.set_prepared_statement_cache_capacity(64);
-    connection.busy_timeout(Duration::ZERO).map_err(error)?;
+    connection.busy_timeout(LOCK_WAIT).map_err(error)?;
     let is_new = check_version(&connection, path)?;
     connection
         .execute_batch(
@@ -263,7 +265,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, OpenError> {
 /// Opens a file to read it, which another connection may write.
 pub(super) fn open_to_read(path: &Path) -> Result<Connection, OpenError> {
     let error = |error: rusqlite::Error| explain(path, &error);
-    check_sqlite(rusqlite::version_number())?;
+    version::check()?;
     let absolute = path.canonicalize();
     let absolute = absolute.map_err(|error| OpenError::Io { path: path.to_owned(), why: error.to_string() })?;
     let mut shared = absolute.clone().into_os_string();
@@ -286,8 +288,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, OpenError> {
         absolute
     };
     let connection = Connection::open_with_flags(name, flags).map_err(error)?;
-    // Another connection that recovers the log after a crash takes a moment.
-    connection.busy_timeout(Duration::from_secs(5)).map_err(error)?;
+    connection.busy_timeout(LOCK_WAIT).map_err(error)?;
     if check_version(&connection, path)? {
         return Err(OpenError::NotTimeouts { path: path.to_owned() });
     }
@@ -309,12 +310,6 @@ fn check_version(connection: &Connection, path: &Path) -> Result<bool, OpenError
         return Err(OpenError::Version { path: path.to_owned(), found: version, expected: VERSION });
     }
     Ok(false)
-}
-
-fn check_sqlite(number: i32) -> Result<(), OpenError> {
-    let (needed, least) = MIN_SQLITE;
-    let found = format!("{}.{}.{}", number / 1_000_000, number / 1_000 % 1_000, number % 1_000);
-    if number < least { Err(OpenError::OldSqlite { found, needed }) } else { Ok(()) }
 }
 
 fn create(connection: &Connection) -> rusqlite::Result<()> {
@@ -386,14 +381,5 @@ fn explain(path: &Path, error: &rusqlite::Error) -> OpenError {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::InUse { path, owner: None },
         Some(ErrorCode::DatabaseCorrupt) => OpenError::Damaged { path, findings: error.to_string() },
         _ => OpenError::Io { path, why: error.to_string() },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn an_old_sqlite_is_refused_with_both_versions() {
-        let error = super::check_sqlite(3_045_003).map_err(|error| error.to_string());
-        assert_eq!(error, Err("the program has SQLite 3.45.3; the store needs 3.46.0 or a later one".to_owned()));
     }
 }

@@ -19,6 +19,10 @@ use std::time::{Duration, Instant};
 /// step forward or of a suspend.
 const MAX_SLEEP: Duration = Duration::from_secs(30);
 
+/// The time for which a call of the keeper waits while another program has locked the file. The
+/// keeper looks at its messages in between.
+const LOCK_WAIT: Duration = Duration::from_millis(20);
+
 impl Store for SqliteStore {
     fn describe(&self) -> String {
         format!("sqlite:{}", self.path.display())
@@ -159,7 +163,11 @@ impl Store for SqliteStore {
         self.epoch = self.connection.query_row("select epoch from meta", [], |row| row.get(0)).map_err(failed)?;
         let mut lost = slots::find_lost(&self.connection).map_err(failed)?;
         lost.append(&mut shelf::find_lost(&self.connection).map_err(failed)?);
-        self.bury(lost)
+        self.bury(lost)?;
+        if !self.clock.is_virtual {
+            self.connection.busy_timeout(LOCK_WAIT).map_err(failed)?;
+        }
+        Ok(())
     }
 
     fn pending(&self) -> Option<u64> {

@@ -19,6 +19,9 @@ pub enum StoreError {
     /// Another transaction has locked the timeout for longer than a call waits. Nothing was
     /// written. A store returns [`Outcome::Locked`] instead.
     Locked,
+    /// Another program has locked the whole store for longer than the store waits. Nothing was
+    /// written. The keeper tries again, and a call fails once it has waited for five seconds.
+    Busy,
     /// The outcome is unknown, because the connection or a sync failed during the commit.
     InDoubt(String),
     /// Nothing was written, because there is no connection. The keeper joins again.
@@ -35,6 +38,7 @@ impl fmt::Display for StoreError {
             Self::Failed(why) => write!(f, "the store failed and wrote nothing: {why}"),
             Self::Refused(why) => write!(f, "the store refuses this and wrote nothing: {why}"),
             Self::Locked => f.write_str("another transaction has locked the timeout; the store wrote nothing"),
+            Self::Busy => f.write_str("another program has locked the store, which wrote nothing"),
             Self::InDoubt(why) => write!(f, "the store failed during a commit, whose outcome is unknown: {why}"),
             Self::Disconnected(why) => write!(f, "the store cannot be reached, and nothing was written: {why}"),
             Self::Fenced => f.write_str("another instance has taken over the shards of this one"),

@@ -24,6 +24,8 @@ mod late_causes;
 mod lateness;
 #[cfg(feature = "sqlite")]
 mod ledger;
+#[cfg(feature = "sqlite")]
+mod locked;
 mod many;
 #[cfg(feature = "sqlite")]
 mod names;

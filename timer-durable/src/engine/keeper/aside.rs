@@ -6,7 +6,7 @@
 //! turn ends after a few of them, and the next ones write the rest, which waits here without a
 //! pause.
 
-use super::super::collect::{Collection, Origin, Place};
+use super::super::collect::{Collection, Origin, Place, Waited};
 use super::Keeper;
 use crate::TimeoutId;
 use crate::message::Message;
@@ -17,29 +17,29 @@ use std::time::{Duration, Instant};
 
 /// The longest pause after a refusal, and while a timeout is locked.
 const MAX_REFUSED: Duration = Duration::from_secs(30);
-const MAX_LOCKED: Duration = Duration::from_secs(1);
+pub(super) const MAX_LOCKED: Duration = Duration::from_secs(1);
 
 /// The most attempts whose ends wait aside without a place of a handler. Further ones keep theirs,
 /// because memory is bounded.
 const MAX_PARKED: usize = 1 << 14;
 
-/// The time for which a call waits for a timeout that another transaction has locked, or until the
-/// keeper has joined the store again.
+/// The time for which a call waits for a timeout that another transaction has locked, for the store
+/// that another program has locked, or until the keeper has joined the store again.
 pub(super) const MAX_LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// A batch that is written again at a later time.
 pub(super) struct WaitingBatch {
     pub(super) collection: Collection,
     next: Instant,
-    /// Whether the batch waits only because a turn was over. Later calls about its timeouts wait
-    /// until it is written.
+    /// Whether the batch waits only because a turn was over, or because another program has locked
+    /// the store. Later calls about its timeouts wait until it is written.
     is_postponed: bool,
 }
 
 impl<S: Store> Keeper<S> {
     /// Returns the time at which the next batch is written again.
     pub(super) fn next_aside(&self) -> Option<Instant> {
-        self.aside.iter().map(|aside| aside.next).min()
+        self.aside.iter().map(|aside| aside.next).chain(self.next_locked()).min()
     }
 
     /// Returns the place at which a message has to wait for a postponed batch about its timeout.
@@ -70,7 +70,8 @@ impl<S: Store> Keeper<S> {
             // After the keeper has joined again, its memory may have begun what waited here.
             let (running, gates) = (&self.running, &self.gates);
             let (now, mut added) = (self.store.now(), HashMap::new());
-            let [collection, surplus] = aside.collection.divide(|operation, _| match operation {
+            let [collection, surplus] = aside.collection.divide(|operation, origin| match operation {
+                _ if matches!(origin, Origin::Call(reply) if reply.is_abandoned()) => false,
                 Operation::Begin(id)
                     if running.contains_key(id) || free == 0 || !gates.admits(*id, &mut added, now) =>
                 {
@@ -111,15 +112,49 @@ impl<S: Store> Keeper<S> {
     /// Sets aside operations whose timeouts other transactions have locked. Calls that have waited
     /// for [`MAX_LOCK_WAIT`] fail.
     pub(super) fn wait_for_locks(&mut self, mut collection: Collection) {
-        if collection.waited.since.is_none() {
-            let (timer, store) = (&self.settings.name, self.store.describe());
-            tracing::warn!(%timer, %store, timeouts = collection.batch.len(), "another transaction has locked timeouts");
-        }
-        if collection.waited.since.is_some_and(|since| self.present() >= since + MAX_LOCK_WAIT) {
+        self.note_locks(collection.waited, collection.batch.len());
+        if self.has_waited(collection.waited) {
             collection = collection.fail_calls(&StoreError::Locked);
         }
         if !collection.is_empty() {
             self.set_aside(collection, MAX_LOCKED);
+        }
+    }
+
+    /// Reports that other transactions have locked timeouts, for the first time.
+    pub(super) fn note_locks(&self, waited: Waited, timeouts: usize) {
+        if waited.since.is_none() {
+            let (timer, store) = (&self.settings.name, self.store.describe());
+            tracing::warn!(%timer, %store, timeouts, "another transaction has locked timeouts");
+        }
+    }
+
+    /// Returns `true` if calls have waited for [`MAX_LOCK_WAIT`].
+    pub(super) fn has_waited(&self, waited: Waited) -> bool {
+        waited.since.is_some_and(|since| self.present() >= since + MAX_LOCK_WAIT)
+    }
+
+    /// Keeps a batch because another program has locked the store. The next turn writes it again.
+    /// Calls that have waited for [`MAX_LOCK_WAIT`] fail.
+    pub(super) fn wait_for_store(&mut self, collection: Collection) {
+        self.note_store_lock();
+        let [mut calls, rest] = collection.divide(|_, origin| matches!(origin, Origin::Call(_)));
+        self.keep(rest, false);
+        if self.has_waited(calls.waited) {
+            calls = calls.fail_calls(&StoreError::Busy);
+        }
+        if !calls.is_empty() {
+            let now = self.present();
+            calls.waited.since.get_or_insert(now);
+            self.postpone(calls);
+        }
+    }
+
+    /// Notes that another program has locked the store, so that this turn writes nothing more.
+    pub(super) fn note_store_lock(&mut self) {
+        if !std::mem::replace(&mut self.is_store_locked, true) && !self.was_store_locked {
+            let (timer, store) = (&self.settings.name, self.store.describe());
+            tracing::warn!(%timer, %store, "another program has locked the store");
         }
     }
 

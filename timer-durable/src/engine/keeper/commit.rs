@@ -1,10 +1,11 @@
 //! Steps 1 to 3 of a turn: collecting a batch, writing it, and applying the outcomes.
 
-use super::super::collect::{Collection, Origin, Place, answer_of};
+use super::super::collect::{Collection, Origin, Place, Waited, answer_of};
 use super::Keeper;
+use super::alone::CallAlone;
 use crate::error::Error;
 use crate::figures::count;
-use crate::message::{Answer, Message, Request};
+use crate::message::{Message, Request};
 use crate::store::{Micros, Position, Store, StoreError};
 use crate::transaction::{Operation, Outcome, Target};
 use std::time::Instant;
@@ -74,15 +75,13 @@ impl<S: Store> Keeper<S> {
     pub(super) fn take(&mut self, collection: &mut Collection, message: Message, now: Micros) {
         match message {
             Message::Call(Request::Transact(Some((id, attempt)), _), reply) if reply.is_abandoned() => {
-                // The handler must not end its timeout without the work.
-                let running = self.running.get_mut(&id).filter(|running| running.attempt == attempt);
-                running.into_iter().for_each(|running| running.work_has_failed = true);
+                self.fail_work(Some((id, attempt)));
             }
             Message::Call(_, reply) if reply.is_abandoned() => {}
             Message::ScheduleMany(_, reply) if reply.is_abandoned() => {}
             // A handler that has begun may end.
             Message::Call(Request::Transact(Some(attempt), work), reply) => {
-                reply.send(self.transact(Some(attempt), work).map(|()| Answer::Changed));
+                self.write_alone(CallAlone::Work(Some(attempt), work, reply), Waited::default());
             }
             Message::Call(_, reply) if self.shutdown.is_requested() => reply.send(Err(Error::Stopped)),
             Message::ScheduleMany(_, reply) if self.shutdown.is_requested() => reply.send(Err(Error::Stopped)),
@@ -95,12 +94,17 @@ impl<S: Store> Keeper<S> {
             }
             Message::Call(Request::Insert(new), reply) if self.is_follow_up(&new) => self.follow_up(new, reply, now),
             Message::Call(Request::Transact(None, work), reply) => {
-                reply.send(self.transact(None, work).map(|()| Answer::Changed));
+                self.write_alone(CallAlone::Work(None, work, reply), Waited::default());
             }
             Message::Call(request, reply) => collection.add(request, reply, now, self.store.instance()),
-            Message::ScheduleMany(many, reply) => self.schedule_many(many, reply, now),
+            Message::ScheduleMany(many, reply) => {
+                let call = CallAlone::many(many, reply, now, self.store.instance());
+                self.write_alone(call, Waited::default());
+            }
             Message::Ended(ended) => self.add_end(collection, ended, now),
-            Message::Pause { topic, is_paused, reply } => reply.send(self.set_paused(&topic, is_paused)),
+            Message::Pause { topic, is_paused, reply } => {
+                self.write_alone(CallAlone::Pause(topic, is_paused, reply), Waited::default());
+            }
             Message::UseStore(visit) => visit(&mut self.store),
             Message::Stop { until, reply } => self.begin_stop(until, reply),
         }
@@ -109,6 +113,9 @@ impl<S: Store> Keeper<S> {
     /// Writes a batch and applies the outcomes. If the store refuses the batch, its halves are
     /// written one after the other. After `until` they wait for the next turn.
     pub(super) fn write(&mut self, collection: Collection, until: Instant) {
+        if self.is_store_locked {
+            return self.wait_for_store(collection);
+        }
         let began = Instant::now();
         let result = self.block(&collection.batch).and_then(|()| self.store.write(&collection.batch));
         self.figures.lock().commit_time.record(began.elapsed());
@@ -128,17 +135,22 @@ impl<S: Store> Keeper<S> {
             }
             // Other calls go on without the pause that follows a failure.
             Err(StoreError::Refused(why)) => self.apply(collection, vec![Outcome::Refused(why)]),
-            Err(error) => self.give_back(collection, &error),
+            Err(StoreError::Busy) if !self.clock.is_virtual() => self.wait_for_store(collection),
+            Err(error) => {
+                let is_unsent = matches!(error, StoreError::Disconnected(_)) && !self.clock.is_virtual();
+                let rest = if is_unsent { self.keep_calls(collection) } else { collection.fail_calls(&error) };
+                // The answer to a begin may be too long to arrive in time.
+                self.keep(rest, matches!(error, StoreError::InDoubt(_) | StoreError::Failed(_)));
+                self.fail(&error);
+            }
         }
     }
 
-    /// Keeps the ends, follow-ups and begins of a batch that was not written, and fails its calls.
-    fn give_back(&mut self, mut collection: Collection, error: &StoreError) {
-        if matches!(error, StoreError::Disconnected(_)) && !self.clock.is_virtual() {
-            collection = self.keep_calls(collection);
-        }
-        let (mut begins, mut follow_ups) = (collection.sibling(), collection.sibling());
-        for (operation, origin) in collection.fail_calls(error).take() {
+    /// Keeps the ends, follow-ups and begins of a batch that was not written, perhaps because the
+    /// answer to its begins would have been too long.
+    pub(super) fn keep(&mut self, mut rest: Collection, may_be_too_long: bool) {
+        let (mut begins, mut follow_ups) = (rest.sibling(), rest.sibling());
+        for (operation, origin) in rest.take() {
             match (origin, operation) {
                 (Origin::End(ended), _) => self.unwritten.push(ended),
                 (Origin::FollowUp, operation) => follow_ups.push(operation, Origin::FollowUp),
@@ -146,8 +158,6 @@ impl<S: Store> Keeper<S> {
                 _ => {}
             }
         }
-        // The answer to a begin may be too long to arrive in time.
-        let may_be_too_long = matches!(error, StoreError::InDoubt(_) | StoreError::Failed(_));
         match begins.batch.len() {
             0 => {}
             1 if may_be_too_long => self.set_failed_aside(begins),
@@ -161,7 +171,6 @@ impl<S: Store> Keeper<S> {
         if !follow_ups.is_empty() {
             self.postpone(follow_ups);
         }
-        self.fail(error);
     }
 
     /// Applies the outcomes to the memory, answers callers, and starts the attempts that have

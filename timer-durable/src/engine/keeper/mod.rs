@@ -28,6 +28,7 @@
 //! wakers of callers. Their panics are contained. If the keeper
 //! panics all the same, because of a fault in the store or in itself, it ends (`stop`).
 
+mod alone;
 mod aside;
 mod begin;
 mod commit;
@@ -42,6 +43,7 @@ mod oldest;
 mod outage;
 mod pauses;
 mod places;
+mod publish;
 mod settings;
 mod shelves;
 mod stop;
@@ -57,6 +59,7 @@ use crate::figures::Figures;
 use crate::message::{AttemptEnd, Message};
 use crate::shutdown::{DurableStopReport, Shutdown};
 use crate::store::{Micros, Store, StoreError};
+use alone::LockedCall;
 use aside::WaitingBatch;
 use crossbeam_channel::{Receiver, Sender};
 use fastrand::Rng;
@@ -126,6 +129,12 @@ pub(crate) struct Keeper<S> {
     unwritten: Vec<AttemptEnd>,
     /// Operations that wait apart from all others.
     aside: Vec<WaitingBatch>,
+    /// Calls that are written alone and wait for a lock.
+    locked: Vec<LockedCall>,
+    /// Whether this turn has found that another program has locked the store.
+    is_store_locked: bool,
+    /// Whether the turn before has found that, and has reported it.
+    was_store_locked: bool,
     lanes: Lanes,
     gates: Gates,
     record: Record,
@@ -187,6 +196,9 @@ impl<S: Store> Keeper<S> {
             waiting: VecDeque::new(),
             unwritten: Vec::new(),
             aside: Vec::new(),
+            locked: Vec::new(),
+            is_store_locked: false,
+            was_store_locked: false,
             lanes,
             gates,
             record,
@@ -290,6 +302,7 @@ impl<S: Store> Keeper<S> {
     fn turn(&mut self, first: Option<Message>) -> Flow {
         self.note_sleep();
         self.figures.lock().turns += 1;
+        self.was_store_locked = std::mem::take(&mut self.is_store_locked);
         if !self.must_rejoin && self.store.must_rejoin() {
             (self.must_rejoin, self.failure) = (true, "its connection is broken".to_owned());
         }
@@ -306,12 +319,15 @@ impl<S: Store> Keeper<S> {
             self.write(collection, until);
         }
         self.write_aside(until);
+        self.write_locked(until);
         self.start_rejected();
         if !self.must_rejoin {
             if self.is_upkeep_due() {
                 self.keep_up();
             }
-            self.load();
+            if !self.is_store_locked {
+                self.load();
+            }
         }
         self.look();
         self.publish();
@@ -319,8 +335,12 @@ impl<S: Store> Keeper<S> {
         self.end_if_stopped()
     }
 
-    /// Notes a failure of the store.
+    /// Notes a failure of the store. While another program has locked the store, each turn tries
+    /// again without a pause, because the store waits a little for the lock.
     fn fail(&mut self, error: &StoreError) {
+        if *error == StoreError::Busy && !self.clock.is_virtual() {
+            return self.note_store_lock();
+        }
         self.figures.lock().store_errors += 1;
         self.must_rejoin |= matches!(error, StoreError::InDoubt(_) | StoreError::Disconnected(_) | StoreError::Fenced);
         if self.must_rejoin {
@@ -357,25 +377,5 @@ impl<S: Store> Keeper<S> {
             }
             Err(error) => self.fail(&error),
         }
-    }
-
-    /// Returns the number of pending timeouts, which the store counts as `pending`. The memory may
-    /// know of more. After a rejoin it has running ones a second time.
-    fn known_pending(&self, pending: u64, in_memory: usize, running: usize) -> u64 {
-        if (in_memory + running) as u64 <= pending {
-            return pending;
-        }
-        let in_no_head = |id: &&TimeoutId| self.overdue.due_of(**id).or(self.current.due_of(**id)).is_none();
-        pending.max((in_memory + self.running.keys().filter(in_no_head).count()) as u64)
-    }
-
-    fn publish(&self) {
-        let (in_memory, running) = (self.overdue.len() + self.current.len(), self.running.len());
-        self.figures.lock().in_memory = in_memory as u64;
-        self.figures.lock().running = running as u64;
-        self.figures.lock().due = (self.overdue.due_len() + self.current.due_len()) as u64;
-        // The store's number may be older than the memory.
-        let at_least = |pending| self.known_pending(pending, in_memory, running);
-        self.figures.lock().pending = self.store.pending().map(at_least);
     }
 }

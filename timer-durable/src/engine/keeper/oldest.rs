@@ -95,11 +95,4 @@ impl<S: Store> Keeper<S> {
         };
         Ok(oldest.into_iter().map(age).collect())
     }
-
-    /// Publishes which topics are paused.
-    pub(super) fn publish_pauses(&self) {
-        let mut stats = self.figures.lock();
-        stats.topics.values_mut().for_each(|topic| topic.is_paused = false);
-        self.gates.paused().for_each(|name| stats.change_topic(name, |topic| topic.is_paused = true));
-    }
 }

@@ -64,7 +64,9 @@ impl<S: Store> Keeper<S> {
 
     /// Fails the calls aside that have waited for too long.
     pub(super) fn fail_calls_aside(&mut self) {
-        let (error, now) = (self.outage(), self.present());
+        let error = self.outage();
+        let now = self.present();
+        self.fail_locked(&error);
         for mut aside in std::mem::take(&mut self.aside) {
             if !self.may_wait() || aside.collection.waits_since().is_none_or(|since| now >= since + MAX_LOCK_WAIT) {
                 aside.collection = aside.collection.fail_calls(&error);
@@ -92,7 +94,7 @@ impl<S: Store> Keeper<S> {
         }
         let with_calls = self.aside.iter().filter(|aside| aside.collection.has_calls());
         let aside = with_calls.filter_map(|aside| aside.collection.waits_since());
-        let first = aside.chain(self.waiting.front().map(|(since, _)| *since)).min()?;
+        let first = aside.chain(self.locked_since()).chain(self.waiting.front().map(|(since, _)| *since)).min()?;
         Some(first + MAX_LOCK_WAIT)
     }
 }

@@ -98,7 +98,7 @@ impl<S: Store> Keeper<S> {
     pub(super) fn end_if_stopped(&mut self) -> Flow {
         let Some(stopping) = &self.stopping else { return Flow::Continue };
         let is_over = stopping.until.is_some_and(|until| until <= self.present());
-        let is_written = self.unwritten.is_empty() && self.held.is_empty() && self.aside.is_empty();
+        let is_written = self.unwritten.is_empty() && self.held.is_empty() && self.next_aside().is_none();
         let is_quiet = self.running.is_empty() && is_written;
         if !is_quiet && !is_over {
             return Flow::Continue;

@@ -12,10 +12,11 @@ use std::time::Instant;
 
 impl<S: Store> Keeper<S> {
     /// Runs work of the user in a transaction, which ends an attempt first if one is given. Applies
-    /// to the memory what the transaction has changed.
-    pub(super) fn transact(&mut self, attempt: Option<(TimeoutId, u32)>, work: Work) -> Result<(), Error> {
-        let begun = (Instant::now(), self.store.now());
-        let now = begun.1;
+    /// to the memory what the transaction has changed. Leaves the work if another program has
+    /// locked the store.
+    pub(super) fn transact(&mut self, attempt: Option<(TimeoutId, u32)>, work: &mut Option<Work>) -> Result<(), Error> {
+        let begun = Instant::now();
+        let now = self.store.now();
         let end = match attempt {
             Some((id, attempt)) => {
                 let running = self.running.get(&id).filter(|running| running.attempt == attempt);
@@ -24,13 +25,13 @@ impl<S: Store> Keeper<S> {
             None => None,
         };
         let instance = self.store.instance();
-        let (mut work, mut executed, mut is_last) = (Some(work), Vec::new(), true);
+        let (mut executed, mut is_last) = (Vec::new(), true);
         let result = self.store.transact(&mut |store| {
             if let Some((_, end)) = &end {
                 is_last = matches!(store.execute(end)?, Outcome::Changed(_));
             }
             let Some(work) = work.take().filter(|_| is_last) else { return Err(StoreError::Fenced) };
-            let mut transaction = Transaction { store, begun, instance, executed: Vec::new() };
+            let mut transaction = Transaction { store, begun: (begun, now), instance, executed: Vec::new() };
             let may_commit = work.run(&mut transaction);
             executed = transaction.executed;
             if may_commit { Ok(()) } else { Err(StoreError::Failed("the work has failed".to_owned())) }
@@ -49,9 +50,9 @@ impl<S: Store> Keeper<S> {
                 executed.iter().for_each(|(operation, outcome)| _ = self.apply_call(operation, outcome, now));
                 Ok(())
             }
+            Err(StoreError::Busy) if work.is_some() => Err(StoreError::Busy.into()),
             Err(error) => {
-                let running = attempt.and_then(|(id, _)| self.running.get_mut(&id));
-                running.into_iter().for_each(|running| running.work_has_failed = true);
+                self.fail_work(attempt);
                 let is_fenced = is_last && matches!(error, StoreError::Fenced);
                 if let Some((id, _)) = end.filter(|_| is_fenced) {
                     // A handler that now returns `Ok` must not end its timeout without the work.

@@ -1,0 +1,160 @@
+//! Calls that are written alone, each as one transaction.
+//!
+//! A call whose store or timeout is locked waits and is written again, while all others go on.
+
+use super::super::collect::{Waited, insert};
+use super::Keeper;
+use super::aside::MAX_LOCKED;
+use crate::TimeoutId;
+use crate::answer::ScheduleAnswer;
+use crate::error::Error;
+use crate::message::{Answer, Reply};
+use crate::new_timeout::NewTimeout;
+use crate::store::{Micros, Store, StoreError};
+use crate::transaction::Operation;
+use crate::work::Work;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A call that is written alone.
+pub(super) enum CallAlone {
+    Many(Vec<Operation>, Reply<Vec<ScheduleAnswer>>),
+    /// Work of the user, which ends an attempt first if one is given.
+    Work(Option<(TimeoutId, u32)>, Work, Reply),
+    /// Pauses or resumes a topic.
+    Pause(Arc<str>, bool, Reply<()>),
+}
+
+impl CallAlone {
+    pub(super) fn is_abandoned(&self) -> bool {
+        match self {
+            Self::Many(_, reply) => reply.is_abandoned(),
+            Self::Work(_, _, reply) => reply.is_abandoned(),
+            Self::Pause(_, _, reply) => reply.is_abandoned(),
+        }
+    }
+
+    pub(super) fn many(many: Vec<NewTimeout>, reply: Reply<Vec<ScheduleAnswer>>, now: Micros, instance: u32) -> Self {
+        let inserts = many.into_iter().map(|new| Operation::Insert(insert(new, now, instance)));
+        Self::Many(inserts.collect(), reply)
+    }
+}
+
+/// A call that waits for a lock.
+pub(super) struct LockedCall {
+    call: CallAlone,
+    waited: Waited,
+    next: Instant,
+}
+
+impl<S: Store> Keeper<S> {
+    /// Returns the time at which the next call is written again.
+    pub(super) fn next_locked(&self) -> Option<Instant> {
+        self.locked.iter().map(|call| call.next).min()
+    }
+
+    /// Writes the calls again whose pause is over, until the turn is over, and at least one.
+    pub(super) fn write_locked(&mut self, until: Instant) {
+        let now = self.present();
+        let mut is_over = self.must_rejoin;
+        for locked in std::mem::take(&mut self.locked) {
+            if locked.next > now || is_over {
+                self.locked.push(locked);
+            } else {
+                self.write_alone(locked.call, locked.waited);
+                is_over = self.must_rejoin || self.present() >= until;
+            }
+        }
+    }
+
+    /// Writes a call, which has waited before if it was locked.
+    pub(super) fn write_alone(&mut self, call: CallAlone, mut waited: Waited) {
+        if call.is_abandoned() {
+            return self.fail_alone(call, &StoreError::Busy);
+        }
+        let Some((call, error)) = self.try_alone(call) else { return };
+        if self.has_waited(waited) || self.clock.is_virtual() {
+            return self.fail_alone(call, &error);
+        }
+        let now = self.present();
+        let mut next = now;
+        if let (StoreError::Locked, CallAlone::Many(batch, _)) = (&error, &call) {
+            self.note_locks(waited, batch.len());
+            let pause = waited.pause.max(self.clock.first_pause());
+            waited.pause = self.clock.next_pause(pause, MAX_LOCKED);
+            next = now + pause;
+        } else {
+            self.note_store_lock();
+        }
+        waited.since.get_or_insert(now);
+        self.locked.push(LockedCall { call, waited, next });
+    }
+
+    /// Returns the call with the error if it is locked.
+    fn try_alone(&mut self, call: CallAlone) -> Option<(CallAlone, StoreError)> {
+        if self.is_store_locked {
+            return Some((call, StoreError::Busy));
+        }
+        match call {
+            CallAlone::Many(batch, reply) => match self.schedule_many(&batch) {
+                Err(Error::Store(error @ (StoreError::Busy | StoreError::Locked))) => {
+                    return Some((CallAlone::Many(batch, reply), error));
+                }
+                answers => reply.send(answers),
+            },
+            CallAlone::Work(attempt, work, reply) => {
+                let mut work = Some(work);
+                let result = self.transact(attempt, &mut work);
+                match (result, work) {
+                    (Err(Error::Store(StoreError::Busy)), Some(work)) => {
+                        return Some((CallAlone::Work(attempt, work, reply), StoreError::Busy));
+                    }
+                    (result, _) => reply.send(result.map(|()| Answer::Changed)),
+                }
+            }
+            CallAlone::Pause(topic, is_paused, reply) => match self.set_paused(&topic, is_paused) {
+                Err(Error::Store(StoreError::Busy)) => {
+                    return Some((CallAlone::Pause(topic, is_paused, reply), StoreError::Busy));
+                }
+                result => reply.send(result),
+            },
+        }
+        None
+    }
+
+    /// Fails the calls that have waited for too long while the keeper could not join again.
+    pub(super) fn fail_locked(&mut self, error: &StoreError) {
+        for locked in std::mem::take(&mut self.locked) {
+            if !self.may_wait() || self.has_waited(locked.waited) {
+                self.fail_alone(locked.call, error);
+            } else {
+                self.locked.push(locked);
+            }
+        }
+    }
+
+    /// Returns the time since which the first call waits.
+    pub(super) fn locked_since(&self) -> Option<Instant> {
+        self.locked.iter().filter_map(|call| call.waited.since).min()
+    }
+
+    fn fail_alone(&mut self, call: CallAlone, error: &StoreError) {
+        match call {
+            CallAlone::Many(_, reply) => reply.fail(error),
+            CallAlone::Work(attempt, _, reply) => {
+                self.fail_work(attempt);
+                reply.fail(error);
+            }
+            CallAlone::Pause(_, _, reply) => reply.fail(error),
+        }
+    }
+
+    /// Notes that work which was to end an attempt was not committed. The handler must not end its
+    /// timeout without it.
+    pub(super) fn fail_work(&mut self, attempt: Option<(TimeoutId, u32)>) {
+        let Some((id, attempt)) = attempt else { return };
+        if let Some(running) = self.running.get_mut(&id).filter(|running| running.attempt == attempt) {
+            running.work_has_failed = true;
+        }
+    }
+}
