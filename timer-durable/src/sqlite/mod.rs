@@ -12,6 +12,7 @@
 mod clock;
 mod foreign;
 mod log;
+mod names;
 mod open;
 mod owner;
 mod put;
@@ -103,8 +104,8 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// [`OpenError`] if the file is not a database of timeouts, has another version, is damaged,
-    /// belongs to another process, or cannot be written.
+    /// [`OpenError`] if the file is not a database of timeouts, has another version or another
+    /// name, is damaged, belongs to another process, or cannot be written.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let Opened { connection, owner, floor } = open::open(path)?;

@@ -1,5 +1,6 @@
 //! Opening a file with its checks, schema and lock.
 
+use super::names;
 use super::owner::Owner;
 use super::version;
 use crate::store::Micros;
@@ -126,6 +127,14 @@ pub enum OpenError {
         /// The id of the process, where it can be found.
         owner: Option<u32>,
     },
+    /// The file has other names, or may have them, because it alone is mounted. Its log and its
+    /// lock are beside one name only.
+    OtherNames {
+        /// The file.
+        path: PathBuf,
+        /// The names and the remedy.
+        names: String,
+    },
     /// The file is damaged.
     Damaged {
         /// The file.
@@ -169,6 +178,9 @@ impl fmt::Display for OpenError {
             Self::InUse { path, owner: None } => {
                 write!(f, "{} is in use by another process; one process at a time may open it", path.display())
             }
+            Self::OtherNames { path, names } => {
+                write!(f, "{} may be open by another name: {names}", path.display())
+            }
             Self::Damaged { path, findings } => {
                 write!(f, "{} is damaged: {findings}; restore a backup", path.display())
             }
@@ -195,9 +207,10 @@ impl From<OpenError> for io::Error {
             OpenError::NotADatabase { .. } | OpenError::NotTimeouts { .. } | OpenError::Damaged { .. } => {
                 io::ErrorKind::InvalidData
             }
-            OpenError::Version { .. } | OpenError::NotDurable { .. } | OpenError::OldSqlite { .. } => {
-                io::ErrorKind::Unsupported
-            }
+            OpenError::Version { .. }
+            | OpenError::NotDurable { .. }
+            | OpenError::OldSqlite { .. }
+            | OpenError::OtherNames { .. } => io::ErrorKind::Unsupported,
             OpenError::Io { .. } => io::ErrorKind::Other,
         };
         Self::new(kind, error)
@@ -229,6 +242,7 @@ pub(super) fn connect(path: &Path) -> Result<(Connection, Owner), OpenError> {
         _ => std::path::absolute(path),
     };
     let absolute = absolute.map_err(|error| OpenError::Io { path: path.to_owned(), why: error.to_string() })?;
+    names::check(&absolute)?;
     let owner = Owner::take(&absolute)?;
     let connection = Connection::open_with_flags(&absolute, FLAGS).map_err(|error| explain(path, &error))?;
     Ok((connection, owner))

@@ -25,6 +25,7 @@ fn a_file_of_another_process_names_it() {
         fs::copy(&file, folder.join("copy")).unwrap();
         fs::hard_link(&file, folder.join("link")).unwrap();
         fs::read(folder.join("link")).unwrap();
+        fs::remove_file(folder.join("link")).unwrap();
         fs::write(folder.join("open"), "").unwrap();
         // Until the parent kills it.
         loop {
@@ -58,6 +59,56 @@ fn one_of_many_threads_opens_a_file() {
         assert_eq!(in_use, 7, "{results:?}");
     });
     assert!(!folder.path().join("timeouts.db-owner").exists(), "a clean end leaves the file alone");
+}
+
+#[test]
+fn a_file_with_a_hard_link_is_refused() {
+    let folder = Folder::new();
+    let (file, other) = (folder.file(), folder.path().join("other/timeouts.db"));
+    drop(SqliteStore::open(&file).unwrap());
+    fs::create_dir(other.parent().unwrap()).unwrap();
+    fs::hard_link(&file, &other).unwrap();
+    for name in [&file, &other] {
+        let error = SqliteStore::open(name).unwrap_err();
+        assert!(matches!(&error, OpenError::OtherNames { names, .. } if names.contains("2 hard links")), "{error}");
+    }
+    assert_eq!(fs::read_dir(other.parent().unwrap()).unwrap().count(), 1, "nothing was left beside the link");
+    fs::remove_file(&other).unwrap();
+    std::os::unix::fs::symlink(&file, &other).unwrap();
+    SqliteStore::open(&other).expect("a symbolic link leads to one name");
+}
+
+/// The child has a mount namespace of its own.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_alone_is_mounted_is_refused() {
+    if let Some(folder) = std::env::var_os(CHILD) {
+        let folder = Path::new(&folder);
+        let error = SqliteStore::open(folder.join("mounted.db")).unwrap_err();
+        assert!(matches!(&error, OpenError::OtherNames { names, .. } if names.contains("mount its folder")), "{error}");
+        SqliteStore::open(folder.join("mounted/timeouts.db")).expect("a folder is mounted with all its files");
+        return;
+    }
+    let unshare = |script: &str| {
+        let mut unshare = std::process::Command::new("unshare");
+        unshare.args(["--mount", "--map-root-user", "sh", "-c", script]);
+        unshare
+    };
+    if !unshare("mount --bind /tmp /tmp").output().is_ok_and(|output| output.status.success()) {
+        println!("skipped, because this user may not mount");
+        return;
+    }
+    let folder = Folder::new();
+    drop(SqliteStore::open(folder.file()).unwrap());
+    fs::write(folder.path().join("mounted.db"), "").unwrap();
+    fs::create_dir(folder.path().join("mounted")).unwrap();
+    let script = "mount --bind timeouts.db mounted.db && mount --bind . mounted && exec \"$@\"";
+    let child = child("owner::a_file_that_alone_is_mounted_is_refused", &folder);
+    let mut mounting = unshare(script);
+    mounting.arg("sh").arg(child.get_program()).args(child.get_args());
+    mounting.env(CHILD, folder.path()).current_dir(folder.path());
+    let output = mounting.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
