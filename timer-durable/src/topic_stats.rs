@@ -36,10 +36,11 @@ pub struct TopicStats {
     /// The age of the oldest timeout that is due and has not begun, or zero. In a shared store
     /// another node may own the timeout.
     ///
-    /// The keeper looks at most once a second, while a timeout has been due for a second, and the
-    /// age grows in between. It finds the oldest timeout of each topic that is paused or
-    /// limited, and those of other topics among the 256 oldest ones in memory. A timer that is
-    /// being stopped begins nothing, so its ages are zero.
+    /// The keeper looks while a timeout has been due for a second, at most twice a second, so that
+    /// the age is right from 1.5 seconds on. It grows between the looks. The keeper finds the
+    /// oldest timeout of each topic that is paused or limited, and those of other topics among the
+    /// 256 oldest ones in memory. A timer that is being stopped begins nothing, so its ages are
+    /// zero.
     pub oldest_due: Duration,
     /// Whether the topic is paused.
     pub is_paused: bool,

@@ -1,16 +1,17 @@
 //! The oldest timeout of each topic that is due and has not begun.
 //!
 //! The memory knows only the topics that may be blocked. So the keeper asks the store for others,
-//! at most once in [`PAUSE`] and only while a timeout has been waiting for [`MIN_AGE`], and never
-//! for more than [`ROWS`] rows and one of each shelf.
+//! at most once in [`MIN_PAUSE`] and only while a timeout has been waiting for [`MIN_AGE`], and
+//! never for more than [`ROWS`] rows and one of each shelf.
 
 use super::Keeper;
 use crate::store::{Filter, Micros, Store, StoreError, TimeoutState};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The time between two looks.
+/// The time between two looks, and the shortest one if a timeout was too young for the first.
 const PAUSE: Micros = 1_000_000;
+const MIN_PAUSE: Micros = PAUSE / 2;
 
 /// The age from which the keeper looks.
 const MIN_AGE: Micros = 1_000_000;
@@ -59,9 +60,11 @@ impl<S: Store> Keeper<S> {
         let mut first = vec![Micros::MAX; self.gates.topics().len() + 1];
         [&self.overdue, &self.current].into_iter().for_each(|head| head.lower_first_due(&mut first));
         let oldest = self.oldest_due(&first, now);
-        // A timeout that is too young for this look needs another one.
-        let is_stale = first.iter().min().is_some_and(|first| (now - MIN_AGE + 1..Micros::MAX).contains(first));
-        (self.look.next, self.look.is_stale) = (now.saturating_add(PAUSE), is_stale);
+        // A topic whose timeouts are all too young for this look needs another one.
+        let young = first.iter().filter(|first| (now - MIN_AGE + 1..Micros::MAX).contains(*first)).min();
+        self.look.is_stale = young.is_some();
+        let pause = young.map_or(PAUSE, |young| (young + MIN_AGE - now).max(MIN_PAUSE));
+        self.look.next = now.saturating_add(pause);
         // Without an answer, the ages go on growing.
         if let Ok(oldest) = oldest {
             self.look.has_found = !oldest.is_empty();
