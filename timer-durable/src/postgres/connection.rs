@@ -37,6 +37,8 @@ pub(super) struct Dialed {
     pub(super) messages: Messages,
     /// Whether the database can store any text.
     is_unicode: bool,
+    /// Whether the server can limit the time of a transaction, as from version 17 on.
+    limits_transactions: bool,
 }
 
 /// Everything that a connection of a store needs.
@@ -77,8 +79,11 @@ where
         Box::pin(async move {
             let (client, mut connection) = config.connect(connector).await?;
             let is_unicode = connection.parameter("server_encoding") == Some("UTF8");
+            let version = connection.parameter("server_version").unwrap_or_default();
+            let major = version.split(|c: char| !c.is_ascii_digit()).next();
+            let limits_transactions = major.and_then(|major| major.parse().ok()).is_some_and(|major: u32| major >= 17);
             let messages: Messages = Box::new(move |context| connection.poll_message(context));
-            Ok(Dialed { client, messages, is_unicode })
+            Ok(Dialed { client, messages, is_unicode, limits_transactions })
         })
     })
 }
@@ -115,6 +120,7 @@ pub(super) struct PostgresConnection {
     quiet_until: Option<Instant>,
     schema: Arc<str>,
     is_unicode: bool,
+    limits_transactions: bool,
 }
 
 impl fmt::Debug for PostgresConnection {
@@ -126,7 +132,8 @@ impl fmt::Debug for PostgresConnection {
 impl PostgresConnection {
     pub(super) fn open(access: &Access, limit: Duration) -> Result<Self, QueryError> {
         let driver = Driver::new().map_err(QueryError::Io)?;
-        let Dialed { client, mut messages, is_unicode } = driver.wait(limit, (access.dial)(access.config.clone()))?;
+        let Dialed { client, mut messages, is_unicode, limits_transactions } =
+            driver.wait(limit, (access.dial)(access.config.clone()))?;
         driver.runtime().spawn(async move { while let Some(Ok(_)) = poll_fn(&mut messages).await {} });
         let settings = Some(SAFE_PATH.to_owned());
         Ok(Self {
@@ -138,7 +145,14 @@ impl PostgresConnection {
             quiet_until: None,
             schema: access.schema.clone(),
             is_unicode,
+            limits_transactions,
         })
+    }
+
+    /// Returns the statement that lifts the server's limit of a transaction, if there is one. It
+    /// would end the session. Another value than 0 has no effect on the transaction under way.
+    pub(super) fn lift_limit(&self, set: &str) -> String {
+        if self.limits_transactions { format!("{set} transaction_timeout = 0;") } else { String::new() }
     }
 
     /// Returns a text of this crate or of a handler as the database can store it. PostgreSQL
@@ -236,7 +250,8 @@ impl PostgresConnection {
     /// Begins a transaction with its own settings.
     pub(super) fn begin(&mut self, settings: &str) -> Result<(), QueryError> {
         self.is_in_transaction = true;
-        self.batch_execute(&format!("begin isolation level read committed; {SAFE_PATH}; {settings}"))
+        let lift = self.lift_limit("set local");
+        self.batch_execute(&format!("begin isolation level read committed; {SAFE_PATH}; {lift} {settings}"))
     }
 
     /// Ends a transaction. After an error it may be open.

@@ -51,11 +51,12 @@ impl Query {
 /// The plans are always searches by an index, whatever the statistics say of a table that is empty
 /// in one minute and full in the next. A server that sends an answer to a frozen process waits for
 /// it with no other limit than `tcp_user_timeout`, and keeps the fence locked.
-pub(super) fn settings(set: &str, limit: Duration, limits_locks: bool) -> String {
+pub(super) fn settings(connection: &PostgresConnection, set: &str, limit: Duration, limits_locks: bool) -> String {
+    let lift = connection.lift_limit(set);
     let limit = limit.as_millis();
     let locks = if limits_locks { LOCK_TIMEOUT.as_millis() } else { 0 };
     format!(
-        "{set} search_path = pg_catalog, pg_temp; {set} statement_timeout = {limit}; {set} lock_timeout = {locks};
+        "{lift} {set} search_path = pg_catalog, pg_temp; {set} statement_timeout = {limit}; {set} lock_timeout = {locks};
          {set} idle_in_transaction_session_timeout = {limit}; {set} tcp_user_timeout = {limit};
          {set} enable_seqscan = off; {set} enable_hashjoin = off; {set} enable_mergejoin = off; {set} jit = off"
     )
@@ -86,9 +87,10 @@ impl Link {
         connection.set_limit(limit + MARGIN);
         let mark = (!pooled).then(pooler::new_mark);
         if let Some(mark) = &mark {
+            let settings = settings(&connection, "set", limit, false);
             connection.batch_execute(&format!(
-                "{}; set default_transaction_isolation = 'read committed'; set plan_cache_mode = force_generic_plan; {}",
-                settings("set", limit, false),
+                "{settings}; set default_transaction_isolation = 'read committed';
+                 set plan_cache_mode = force_generic_plan; {}",
                 pooler::set_mark(mark)
             ))?;
             connection.set_settings(None);
@@ -139,7 +141,8 @@ impl Link {
     /// for the statements of other instances.
     pub(super) fn limit_locks(&mut self, limits: bool) -> Result<(), QueryError> {
         if self.is_pooled() {
-            self.connection.set_settings(Some(settings("set local", self.limit, limits)));
+            let settings = settings(&self.connection, "set local", self.limit, limits);
+            self.connection.set_settings(Some(settings));
             return Ok(());
         }
         let limit = if limits { LOCK_TIMEOUT.as_millis() } else { 0 };

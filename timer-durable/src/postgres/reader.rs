@@ -56,8 +56,8 @@ impl PostgresReader {
     }
 
     fn with(mut connection: PostgresConnection, limit: Duration) -> Self {
-        connection
-            .set_settings(Some(format!("{}; set transaction read only", link::settings("set local", limit, false))));
+        let settings = link::settings(&connection, "set local", limit, false);
+        connection.set_settings(Some(format!("{settings}; set transaction read only")));
         Self(connection)
     }
 

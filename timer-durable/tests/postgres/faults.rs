@@ -233,23 +233,6 @@ fn a_stop_keeps_its_limit_while_the_server_hangs() {
 }
 
 #[test]
-fn a_limit_of_idle_sessions_does_not_hold_for_the_store() {
-    let Some(database) = Database::create() else { return };
-    database.sql(&format!("alter database {} set idle_session_timeout = 200", database.name));
-    let store = PostgresStore::connect(&database.url()).unwrap();
-    thread::park_timeout(Duration::from_millis(600));
-    let mut node = super::Node(store.lease(LEASE * 3600));
-    node.0.rejoin().unwrap();
-    node.listen();
-    let sessions = "select string_agg(pid::text, ' ' order by pid) from pg_stat_activity
-        where datname = current_database() and application_name = 'timer-durable'";
-    let before = database.sql(sessions);
-    thread::park_timeout(Duration::from_millis(600));
-    assert_eq!(database.sql(sessions), before, "both sessions live on");
-    node.insert();
-}
-
-#[test]
 fn restarts_of_the_server_are_survived() {
     let Some(mut server) = Server::start_for_tests() else { return };
     let name = server.create_database();

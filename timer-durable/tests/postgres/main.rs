@@ -9,6 +9,7 @@ mod foreign;
 mod functions;
 mod hints;
 mod keys;
+mod limits;
 mod locks;
 #[allow(dead_code)]
 mod members;
