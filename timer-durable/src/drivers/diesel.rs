@@ -12,6 +12,7 @@ use diesel::{QueryResult, QueryableByName, RunQueryDsl, sql_query};
 #[derive(Debug)]
 pub enum Diesel {}
 
+#[diagnostic::do_not_recommend]
 impl<C: LoadConnection<Backend = Pg>> PostgresTransaction<Diesel> for &mut C {
     type Answer<R: Answer> = QueryResult<R>;
 

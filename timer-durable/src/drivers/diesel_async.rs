@@ -10,6 +10,7 @@ use diesel_async::{AsyncConnection, RunQueryDsl};
 #[derive(Debug)]
 pub enum DieselAsync {}
 
+#[diagnostic::do_not_recommend]
 impl<'t, C: AsyncConnection<Backend = Pg>> PostgresTransaction<DieselAsync> for &'t mut C {
     type Answer<R: Answer> = BoxFuture<'t, QueryResult<R>>;
 

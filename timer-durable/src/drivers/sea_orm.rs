@@ -9,6 +9,7 @@ macro_rules! implement {
         #[derive(Debug)]
         pub enum $driver {}
 
+        #[diagnostic::do_not_recommend]
         impl<'t, C: $sea_orm::ConnectionTrait> PostgresTransaction<$driver> for &'t C {
             type Answer<R: Answer> = BoxFuture<'t, Result<R, $sea_orm::DbErr>>;
 
@@ -31,6 +32,7 @@ macro_rules! implement {
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl<'t, C: $sea_orm::ConnectionTrait> PostgresTransaction<$driver> for &'t mut C {
             type Answer<R: Answer> = BoxFuture<'t, Result<R, $sea_orm::DbErr>>;
 

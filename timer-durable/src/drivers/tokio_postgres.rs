@@ -10,6 +10,7 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 #[derive(Debug)]
 pub enum TokioPostgres {}
 
+#[diagnostic::do_not_recommend]
 impl<'t, C: GenericClient + Sync> PostgresTransaction<TokioPostgres> for &'t C {
     type Answer<R: Answer> = BoxFuture<'t, Result<R, tokio_postgres::Error>>;
 
@@ -23,6 +24,7 @@ impl<'t, C: GenericClient + Sync> PostgresTransaction<TokioPostgres> for &'t C {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<'t, C: GenericClient + Sync> PostgresTransaction<TokioPostgres> for &'t mut C {
     type Answer<R: Answer> = BoxFuture<'t, Result<R, tokio_postgres::Error>>;
 
