@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # asyncio.timeout counts from its call, trio's move_on_after from the entry of its block.
 #
-# Guess: the limit of `async with limit:` counts from the entry in both, because the object does nothing
-# before it is entered.
+# Guess: the limit of `async with limit:` counts from the entry in both, because the object does
+# nothing before it is entered.
 # Seen: a limit of 300 ms that is made 200 ms before it is entered leaves 100 ms in asyncio and in
 # anyio, and 300 ms in trio. A limit that a constructor makes has run out before it is used.
 # Versions: Python 3.11, anyio 4.16.0, trio 0.35.0. Date: 2026-11.

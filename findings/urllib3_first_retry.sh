@@ -2,8 +2,8 @@
 # urllib3 waits nothing before the first retry, and twice the factor before the second one.
 #
 # Guess: backoff_factor=1 waits 1, 2, 4 and 8 s.
-# Seen: 0, 2, 4 and 8 s. The first retry follows at once, and no wait is as long as the factor. The
-# greatest wait is 120 s by default, which cuts larger factors.
+# Seen: 0, 2, 4 and 8 s. The first retry follows at once, and no wait is as long as the factor.
+# The greatest wait is 120 s by default, which cuts larger factors.
 # Versions: urllib3 2.8.0. Date: 2026-11. Source: the formula in the documentation of Retry.
 set -euo pipefail
 dir=$(mktemp -d)

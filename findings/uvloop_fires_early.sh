@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# uvloop rounds a delay to the nearest millisecond, so a callback runs up to half a millisecond early.
+# uvloop rounds a delay to the nearest millisecond, so a callback runs up to half a millisecond
+# early.
 #
 # Guess: call_later(0.0014, f) runs f after 1.4 ms or later, as asyncio's own loop does.
-# Seen: 0.4 ms is rounded to nothing and 1.4 ms to 1 ms, and nearly all calls are early. asyncio's own
-# loop is never early.
+# Seen: 0.4 ms is rounded to nothing and 1.4 ms to 1 ms, and nearly all calls are early. asyncio's
+# own loop is never early.
 # Versions: uvloop 0.23.0, Python 3.11. Date: 2026-11. Source: seen when ten timers were compared.
 set -euo pipefail
 dir=$(mktemp -d)
