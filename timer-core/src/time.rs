@@ -36,13 +36,17 @@
 //! |---|---|---|
 //! | `Sleep` | is not `Unpin` | is `Unpin`; [`Sleep::reset_at`] needs no pin |
 //! | `Instant` | its own type | that of `std`; [`now`] reads the clock of the timer in use |
-//! | a sleep of zero | may wait for a millisecond | is ready at its first poll |
+//! | a sleep of zero, a limit of zero, the first tick of an interval | pending at the first poll, and ready up to a millisecond later | ready at the first poll |
 //! | a sleep that waits and is reset to the past | is ready at its next poll | its task is woken at once, and the poll after that is ready |
-//! | `is_elapsed` of a sleep whose deadline has passed | `false` until it is polled | `true` |
+//! | `is_elapsed` of a sleep that was never polled, after its deadline | `false` | `true` |
 //! | a period of zero | panics | is one millisecond |
 //! | outside of a runtime, or without `enable_time` | panics | works |
 //! | `pause`, `advance`, `resume` | of the runtime's clock | in `timer_adapters::tokio` |
 //! | cooperative budget | a ready sleep consumes it | none, so a loop over ready sleeps has to yield by itself |
+//!
+//! A program may rely on the wait before the first tick without knowing it. The engine of
+//! socketioxide sends a ping at each tick, and here its first ping comes before its connect packet.
+//! `interval_at(Instant::now() + period, period)` has no tick at the beginning.
 
 use crate::handle::{Timer, with_current};
 

@@ -1,7 +1,7 @@
 //! `tokio` with the timer of [`timer_core`]. It has all names of the crate `tokio`. Its [`time`] is
 //! another one, and so is its [`runtime`](mod@runtime) for tests.
 //!
-//! A program changes its timer by one line in each file that names `tokio::time`. Everything else
+//! A program changes its timer by one line in each module that names `tokio`. Everything else
 //! stays, tests with a paused clock included.
 //!
 //! ```

@@ -185,4 +185,22 @@ mod ported {
             assert_eq!(counter.load(Relaxed), ticks);
         }
     }
+
+    async fn answer() -> u32 {
+        time::sleep(Duration::from_secs(3600)).await;
+        42
+    }
+
+    /// The example of the chapter `from_tokio`.
+    mod tests {
+        use super::*;
+        use timer_adapters::tokio;
+
+        #[tokio::test(start_paused = true)]
+        async fn the_answer_takes_an_hour() {
+            let begin = tokio::time::Instant::now();
+            assert_eq!(answer().await, 42);
+            assert_eq!(begin.elapsed().as_secs(), 3600);
+        }
+    }
 }
