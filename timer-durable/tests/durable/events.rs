@@ -3,6 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
+
+use timer_durable::{Due, DurableTimer, MemoryStore, Topic};
+
+use crate::{log, t};
 
 const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -85,4 +90,27 @@ fn the_book_lists_exactly_the_events_of_the_code() {
     assert!(missing.is_empty(), "not in src/book/events.md: {missing:#?}");
     let stale: Vec<_> = unique.difference(&reported).collect();
     assert!(stale.is_empty(), "no such event in the code: {stale:#?}");
+}
+
+/// A release has dropped two topics, one of which has thousands of periodic timeouts.
+#[test]
+fn a_topic_without_handler_is_reported_once_a_minute() {
+    let (store, minute) = (MemoryStore::new(), Duration::from_secs(60));
+    let (timer, driver) = DurableTimer::builder().topic_elsewhere(t::<()>()).build_manual(store.clone()).unwrap();
+    let call = |n: u64| timer.timeout_builder(t(), &()).after(Duration::from_millis(n)).every(minute);
+    for thousand in 0..2 {
+        timer.schedule_many((1..=1_000).map(|n| call(thousand * 1_000 + n))).unwrap();
+    }
+    driver.crash();
+    let builder = DurableTimer::builder().name("dropped").topic(Topic::new("kept"), |_: &Due<()>| Ok(()));
+    let events = log::complaints("dropped");
+    let (timer, mut driver) = builder.build_manual(store).unwrap();
+    driver.advance(2 * minute + minute / 2);
+    let fields: Vec<String> = events.try_iter().map(|event| event.fields).collect();
+    let timeouts = |fields: &String| fields.split("timeouts=").nth(1).unwrap().trim().parse::<u64>().unwrap();
+    let counts: Vec<u64> = fields.iter().map(timeouts).collect();
+    assert_eq!(counts.len(), 3, "{fields:?}");
+    assert!(counts[1..].iter().sum::<u64>() + counts[0] >= 4_000, "{fields:?}");
+    assert_eq!(timer.stats().without_handler, 6_000);
+    log::forget("dropped");
 }

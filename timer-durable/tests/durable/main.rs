@@ -62,6 +62,9 @@ mod virtual_time;
 #[cfg(feature = "sqlite")]
 #[path = "../support/explained.rs"]
 mod explained;
+#[allow(dead_code, reason = "the tests of timer-core use the rest of it")]
+#[path = "../../../timer-core/tests/support/log.rs"]
+mod log;
 #[cfg(feature = "sqlite")]
 #[path = "../support/never_early.rs"]
 mod never_early;

@@ -128,10 +128,10 @@ fn each_topic_that_stalls_has_its_oldest_due_timeout() {
     for (half, name) in (0..).zip(names) {
         (0..2).for_each(|_| _ = timer.new_timeout(Topic::new(name), SECOND / 2 * half, &()).unwrap());
     }
-    for half in 1..=7 {
+    for stalled in [0, 1, 2, 3, 4, 5, 5] {
         driver.advance(SECOND / 2);
         let stall = names.iter().filter(|name| !topic(&timer, name).oldest_due.is_zero());
-        assert_eq!(stall.count(), (half - 1).min(5).max(0) as usize, "after {half} half seconds");
+        assert_eq!(stall.count(), stalled, "each is found when it is a second old");
     }
 }
 

@@ -140,7 +140,7 @@ impl<S: Store> Keeper<S> {
         let end = |result| AttemptEnd { id, attempt, result };
         let Some((_, TopicSettings { rules, handler, time_limit, .. })) = known else {
             self.figures.lock().without_handler += 1;
-            tracing::warn!(timer = %self.settings.name, %topic, %id, "the topic has no handler here");
+            self.unhandled.note(topic);
             self.unwritten.push(end(AttemptResult::NoHandler));
             return None;
         };

@@ -48,6 +48,7 @@ mod settings;
 mod shelves;
 mod stop;
 mod transact;
+mod unhandled;
 
 use super::collect::Held;
 use super::head::Head;
@@ -57,7 +58,7 @@ use super::term::Term;
 use crate::TimeoutId;
 use crate::figures::Figures;
 use crate::message::{AttemptEnd, Message};
-use crate::shutdown::{DurableStopReport, Shutdown};
+use crate::shutdown::Shutdown;
 use crate::store::{Micros, Store, StoreError};
 use alone::LockedCall;
 use aside::WaitingBatch;
@@ -77,7 +78,8 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stop::Ending;
+use stop::{Ending, Stopping};
+use unhandled::Unhandled;
 
 /// The first and the longest pause after a failure of the store.
 const MIN_PAUSE: Duration = Duration::from_millis(10);
@@ -91,11 +93,6 @@ const DIVIDING: Duration = Duration::from_millis(100);
 pub(crate) enum Flow {
     Continue,
     End(Ending),
-}
-
-struct Stopping {
-    until: Option<Instant>,
-    replies: Vec<oneshot::Sender<DurableStopReport>>,
 }
 
 /// The state of the keeper. Its fields are dropped in their order, the store before the inbox.
@@ -139,6 +136,7 @@ pub(crate) struct Keeper<S> {
     gates: Gates,
     record: Record,
     look: Look,
+    unhandled: Unhandled,
     must_rejoin: bool,
     /// The text of the last failure of the store.
     failure: String,
@@ -203,6 +201,7 @@ impl<S: Store> Keeper<S> {
             gates,
             record,
             look: Look::default(),
+            unhandled: Unhandled::default(),
             must_rejoin: false,
             failure: String::new(),
             pause: clock.first_pause(),
@@ -330,6 +329,7 @@ impl<S: Store> Keeper<S> {
             }
         }
         self.look();
+        self.report_unhandled();
         self.publish();
         self.note_rest();
         self.end_if_stopped()

@@ -3,7 +3,7 @@
 //! A keeper ends when the timer is stopped, or by a panic. In both cases it is dropped, and so its
 //! store is closed, before the callers of `stop` get their answers.
 
-use super::{Flow, Keeper, Running, Stopping};
+use super::{Flow, Keeper, Running};
 use crate::TimeoutId;
 use crate::shutdown::DurableStopReport;
 use crate::store::Store;
@@ -11,6 +11,12 @@ use crate::transaction::Operation;
 use std::collections::HashMap;
 use std::time::Instant;
 use timer_executor::{PanicMessage, panics};
+
+/// A stop that waits for handlers.
+pub(super) struct Stopping {
+    pub(super) until: Option<Instant>,
+    replies: Vec<oneshot::Sender<DurableStopReport>>,
+}
 
 /// The end of a keeper, and the callers of `stop` that wait for it.
 pub(crate) struct Ending {
