@@ -42,14 +42,15 @@ pub enum DurableLateCause {
     /// the timer or the topic. Overdue timeouts and those that waited for their topic use at most
     /// half of the places of a timer.
     Places,
-    /// The keeper was at work or the store had failed. A commit took long, a transaction of the
-    /// user ran, or another transaction kept the timeout locked. The begin itself takes one commit.
+    /// The store was at work or had failed. A commit took long, a transaction of the user ran, or
+    /// another transaction kept the timeout locked. The begin itself takes one commit.
     Store,
-    /// The keeper was not woken in time, or the store's clock was set forward. On a shared store
-    /// also the time until the keeper learns of a timeout that another program has written.
+    /// The keeper was not woken in time, was busy with its own work, or the store's clock was set
+    /// forward. On a shared store also the time until the keeper learns of a timeout that another
+    /// program has written.
     System,
     /// The attempt had begun and waited for a thread of the executor, or the executor accepted no
-    /// tasks.
+    /// tasks or held up the keeper.
     Executor,
 }
 

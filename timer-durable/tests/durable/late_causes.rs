@@ -1,8 +1,10 @@
 //! Each cause of lateness alone: its part has nearly all of the lateness, and the parts add up.
 
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use timer_durable::DurableLateCause::{self, Executor, Lease, Paused, Places, PutBack, Rate, Store as AtWork, System};
@@ -12,7 +14,7 @@ use timer_durable::{
     Due, DurableLateness, DurableTimer, DurableTimerBuilder, Fault, ManualDurableDriver, MemoryStore, Retry, Store,
     TimeoutId, Topic,
 };
-use timer_executor::ThreadPoolExecutor;
+use timer_executor::{Task, ThreadPoolExecutor};
 
 use crate::scripted::ScriptedStore;
 use crate::t;
@@ -266,6 +268,55 @@ fn the_wait_for_a_thread_is_the_executor() {
     let lateness = timer.stats().lateness;
     assert!(lateness.part(Executor) >= SECOND && lateness.part(Executor) == lateness.total(), "{lateness:?}");
     assert_eq!(timer.worst()[0].lateness.main_cause(), Some(Executor));
+}
+
+#[test]
+fn an_executor_that_holds_up_the_keeper_is_its_own_cause() {
+    let (store, measured) = (MemoryStore::new(), Measured::default());
+    let clock = store.clone();
+    let executor = move |task: Task| {
+        clock.advance_clock(3 * SECOND);
+        task.run();
+    };
+    let timer = builder(&measured).executor(executor).open(store.clone()).unwrap();
+    schedule(&timer, 1, SECOND);
+    schedule(&timer, 1, 2 * SECOND);
+    store.advance_clock(SECOND);
+    timer.counts().unwrap();
+    while timer.stats().done < 2 {
+        std::thread::yield_now();
+    }
+    let lateness = timer.stats().lateness;
+    let parts = [System, AtWork].map(|cause| lateness.part(cause));
+    assert!(parts == [Duration::ZERO; 2] && lateness.part(Executor) >= 2 * SECOND, "{lateness:?}");
+}
+
+/// A caller's waker takes three seconds on the store's clock.
+#[test]
+fn the_own_work_of_the_keeper_is_not_the_store() {
+    struct Slow(MemoryStore);
+    impl Wake for Slow {
+        fn wake(self: Arc<Self>) {
+            self.0.advance_clock(3 * SECOND);
+        }
+    }
+    let (store, measured) = (ScriptedStore::new(), Measured::default());
+    let timer = builder(&measured).open(store.clone()).unwrap();
+    schedule(&timer, 1, SECOND);
+    let (polled, polls) = channel::<()>();
+    store.on_write(move |_| {
+        let _first = polls.recv();
+        None
+    });
+    let mut call = Box::pin(timer.new_timeout_async(t(), 3600 * SECOND, &()));
+    let waker = Waker::from(Arc::new(Slow(store.memory.clone())));
+    assert!(call.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(polled);
+    while timer.stats().done == 0 {
+        std::thread::yield_now();
+    }
+    let lateness = timer.stats().lateness;
+    assert_eq!((lateness.part(System), lateness.part(AtWork)), (2 * SECOND, Duration::ZERO), "{lateness:?}");
 }
 
 /// Its begin waits apart from all others while a trigger refuses it.

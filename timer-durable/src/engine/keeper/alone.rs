@@ -8,6 +8,7 @@ use super::aside::MAX_LOCKED;
 use crate::TimeoutId;
 use crate::answer::ScheduleAnswer;
 use crate::error::Error;
+use crate::lateness::DurableLateCause;
 use crate::message::{Answer, Reply};
 use crate::new_timeout::NewTimeout;
 use crate::store::{Micros, Store, StoreError};
@@ -61,7 +62,9 @@ impl<S: Store> Keeper<S> {
             if locked.next > now || is_over {
                 self.locked.push(locked);
             } else {
+                self.note(DurableLateCause::System);
                 self.write_alone(locked.call, locked.waited);
+                self.note(DurableLateCause::Store);
                 is_over = self.must_rejoin || self.present() >= until;
             }
         }

@@ -5,6 +5,7 @@ use super::Keeper;
 use super::alone::CallAlone;
 use crate::error::Error;
 use crate::figures::count;
+use crate::lateness::DurableLateCause;
 use crate::message::{Message, Request};
 use crate::store::{Micros, Position, Store, StoreError};
 use crate::transaction::{Operation, Outcome, Target};
@@ -13,6 +14,8 @@ use std::time::Instant;
 impl<S: Store> Keeper<S> {
     /// Collects messages and due timeouts into a batch.
     pub(super) fn collect(&mut self, first: Option<Message>) -> Collection {
+        // The turn may have begun with joining the store again.
+        self.note(DurableLateCause::Store);
         let mut collection = Collection::default();
         // Messages that arrive from here on are for the next turn. Otherwise work of the user could
         // keep this turn from ending, and the delay of a late message would count from a time
@@ -46,7 +49,13 @@ impl<S: Store> Keeper<S> {
             let may_take_long = message.may_take_long();
             match self.conflict(&collection, &message).or_else(|| self.held.place_of(&message)) {
                 Some(place) => self.held.push(place, message),
-                None => self.take(&mut collection, message, now),
+                None => {
+                    self.note(DurableLateCause::System);
+                    self.take(&mut collection, message, now);
+                    if may_take_long {
+                        self.note(DurableLateCause::Store);
+                    }
+                }
             }
             // The lease must not end behind one such message after the other.
             if may_take_long && self.is_upkeep_due() {
@@ -116,9 +125,11 @@ impl<S: Store> Keeper<S> {
         if self.is_store_locked {
             return self.wait_for_store(collection);
         }
+        self.note(DurableLateCause::System);
         let began = Instant::now();
         let result = self.block(&collection.batch).and_then(|()| self.store.write(&collection.batch));
         self.figures.lock().commit_time.record(began.elapsed());
+        self.note(DurableLateCause::Store);
         match result {
             Ok(outcomes) => {
                 self.figures.lock().commits += 1;
@@ -176,7 +187,6 @@ impl<S: Store> Keeper<S> {
     /// Applies the outcomes to the memory, answers callers, and starts the attempts that have
     /// begun. Sets aside the operations that the store has not executed.
     fn apply(&mut self, mut collection: Collection, outcomes: Vec<Outcome>) {
-        self.note_work();
         let now = self.store.now();
         let (mut moved, mut begun, mut answers) = (Vec::new(), Vec::new(), Vec::new());
         let (mut locked, mut refused) = (collection.sibling(), Vec::new());

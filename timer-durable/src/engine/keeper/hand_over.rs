@@ -5,6 +5,7 @@
 //! that its attempt has failed, and the tasks that it has not touched are offered again.
 
 use super::{Keeper, MIN_PAUSE, Settings};
+use crate::lateness::DurableLateCause;
 use crate::store::Store;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -68,6 +69,7 @@ impl Lanes {
 impl<S: Store> Keeper<S> {
     /// Hands the tasks of a batch to the executors of their lanes.
     pub(super) fn hand_over(&mut self, tasks: Vec<(usize, Task)>) {
+        self.note(DurableLateCause::System);
         let mut by_lane: Vec<Vec<Task>> = self.lanes.lanes.iter().map(|_| Vec::new()).collect();
         tasks.into_iter().for_each(|(lane, task)| by_lane[lane].push(task));
         for (n, mut tasks) in by_lane.into_iter().enumerate() {
@@ -82,14 +84,17 @@ impl<S: Store> Keeper<S> {
                 self.report_executor(&panic);
             }
         }
+        self.note(DurableLateCause::Executor);
     }
 
     /// Offers rejected tasks to their executors again. The keeper calls it in each turn, and so
     /// when a handler has ended.
     pub(super) fn start_rejected(&mut self) {
+        self.note(DurableLateCause::System);
         for n in 0..self.lanes.lanes.len() {
             self.start_rejected_of(n);
         }
+        self.note(DurableLateCause::Executor);
     }
 
     fn start_rejected_of(&mut self, n: usize) {

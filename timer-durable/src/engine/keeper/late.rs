@@ -1,9 +1,9 @@
 //! The lateness of attempts that begin, by cause.
 //!
-//! The keeper is at work in its turns and sleeps between them, and the [`Timeline`] has both. A
-//! sleep has a cause if nothing may begin. Otherwise an attempt that was due during the sleep has
-//! waited for another reason. If it was overdue, waited for its topic or waits aside, the reason is
-//! known. If not, the keeper was woken too late.
+//! In its turns the keeper works and waits for the store and for executors, and between them it
+//! sleeps. The [`Timeline`] has all of that. A sleep has a cause if nothing may begin. Otherwise an
+//! attempt that was due during the sleep has waited for another reason. If it was overdue, waited
+//! for its topic or waits aside, the reason is known. If not, the keeper was woken too late.
 
 use super::super::id_map::IdSet;
 use super::super::timeline::Timeline;
@@ -72,17 +72,18 @@ impl Record {
 impl<S: Store> Keeper<S> {
     /// Notes that the keeper wakes up.
     pub(super) fn note_sleep(&mut self) {
-        self.record.timeline.extend(self.store.now(), self.record.asleep);
+        self.note(self.record.asleep);
     }
 
-    /// Notes that the keeper has been at work up to now.
-    pub(super) fn note_work(&mut self) {
-        self.record.timeline.extend(self.store.now(), AtWork);
+    /// Notes the cause of the time since the last note. The own work of the keeper counts as the
+    /// system.
+    pub(super) fn note(&mut self, cause: DurableLateCause) {
+        self.record.timeline.extend(self.store.now(), cause);
     }
 
     /// Notes that the keeper goes to sleep.
     pub(super) fn note_rest(&mut self) {
-        self.note_work();
+        self.note(AtWork);
         let has_failed = self.must_rejoin || self.paused_until.is_some_and(|until| until > self.present());
         self.record.asleep = match () {
             () if has_failed => AtWork,
