@@ -87,7 +87,10 @@ impl Figures {
         attempt: u32,
         lateness: &DurableLateness,
     ) {
-        self.lock().lateness.add_all(lateness);
+        let mut stats = self.lock();
+        stats.lateness.add_all(lateness);
+        stats.change_topic(topic, |topic| topic.lateness.add_all(lateness));
+        drop(stats);
         let (at, lateness) = (Instant::now(), *lateness);
         self.worst.offer(&lateness, at, || {
             let key = key.filter(|_| !self.hides_keys);

@@ -143,8 +143,11 @@ impl DurableLateness {
         self.add(cause, total.saturating_sub(self.total()));
     }
 
-    /// Returns the difference to an earlier state of the same totals.
-    pub(crate) fn since(&self, earlier: &Self) -> Self {
+    /// Returns the lateness that was added after `earlier`, an older copy of the same totals, see
+    /// [`Histogram::since`](crate::Histogram::since).
+    #[doc(alias = "difference")]
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
         self.combine(earlier, u64::saturating_sub)
     }
 

@@ -1,6 +1,7 @@
 //! Figures about one topic.
 
 use crate::histogram::Histogram;
+use crate::lateness::DurableLateness;
 use std::time::Duration;
 
 /// Figures about the timeouts of one topic, by this process since its start.
@@ -33,6 +34,10 @@ pub struct TopicStats {
     pub expired: u64,
     /// How late attempts have begun on the store's clock.
     pub lag: Histogram,
+    /// The time by which attempts have begun late, by cause, as in
+    /// [`Stats::lateness`](crate::Stats::lateness).
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub lateness: DurableLateness,
     /// The age of the oldest timeout that is due and has not begun, or zero. In a shared store
     /// another node may own the timeout.
     ///

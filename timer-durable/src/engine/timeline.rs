@@ -1,8 +1,8 @@
 //! The timeline of a keeper: which cause had each moment, on the store's clock.
 //!
-//! The keeper extends the timeline at the ends of its sleeps and of its commits, so that the
-//! timeline has no gaps. An attempt that begins is late by an interval at the end of the timeline,
-//! and therefore its parts add up to that interval.
+//! The keeper extends the timeline at the ends of its sleeps and of each part of its turns, so
+//! that the timeline has no gaps. An attempt that begins is late by an interval at the end of the
+//! timeline, and therefore its parts add up to that interval.
 //!
 //! The timeline is a list of marks with the time that each cause has had up to the mark. Between
 //! two marks it is taken as even. The marks of a moment are the closer together the younger it is.

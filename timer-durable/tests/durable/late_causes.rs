@@ -61,6 +61,7 @@ fn assert_cause(timer: &DurableTimer, measured: &Measured, cause: DurableLateCau
     assert_eq!(parts(&lateness).iter().map(|(_, part)| *part).sum::<Duration>(), total);
     assert!(lateness.part(cause) >= total * 95 / 100, "{lateness:?}");
     assert_eq!(lateness.main_cause(), Some(cause));
+    assert_eq!(timer.stats().topics["t"].lateness, lateness);
 }
 
 #[test]
