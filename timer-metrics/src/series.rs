@@ -11,9 +11,6 @@ pub(crate) const LABEL: &str = "timer";
 /// The name of the label of series that have one number for each cause.
 pub(crate) const CAUSE: &str = "cause";
 
-/// The name of the label of series that have one number for each topic.
-pub(crate) const TOPIC: &str = "topic";
-
 /// The name of the label with the bound of a cumulative number.
 pub(crate) const BOUND: &str = "le";
 

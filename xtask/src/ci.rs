@@ -12,7 +12,7 @@
 use xshell::{Shell, cmd};
 
 use crate::chores::{browser, docs, metrics_e2e, stress};
-use crate::crates::{LIBRARIES, features, metadata};
+use crate::crates::{LIBRARIES, each_feature, features, is_heavy, metadata};
 use crate::run::{Failure, Result, cargo, flags_and, log_to, need, run};
 use crate::steps::{self, Phase, Step, Work::Call, Work::Cargo};
 use crate::{api, attempts, flags, fuzz, loom, lowest, mutants, package, resolve, sanitize, tidy};
@@ -50,9 +50,8 @@ const SECOND_ROW: &[Step] = &[
 const LONG: &[Step] = &[
     // Without debug assertions and at full size, such as the million timeouts and the ten years.
     ("test-release", Cargo(&["test --no-fail-fast {all} --release --tests --exclude xtask"])),
-    ("clippy-features", Cargo(&[CLIPPY_WITHOUT_FEATURES, CLIPPY_DURABLE_TESTS])),
+    ("clippy-features", Call(clippy_features)),
     ("test-features", Cargo(&WITHOUT_FEATURES)),
-    ("adapter-features", Cargo(&EACH_ADAPTER)),
     // Without the tests, whose features the packages must not need.
     ("package", Call(package::command)),
     // Both compile everything again, on another compiler.
@@ -85,15 +84,8 @@ const WAITING: &[Step] = &[
 /// Steps of `--long` that measure.
 const ALONE: &[Step] = &[("durable-long-run", Call(durable_long_run)), ("instructions", Call(instructions))];
 
-/// Lints the libraries alone, because the dependencies of their tests would enable features.
-const CLIPPY_WITHOUT_FEATURES: &str = "clippy {libraries} --no-default-features --lib -- -D warnings";
-
 /// Finds a test that needs a feature without asking for it.
 const CLIPPY_DURABLE_TESTS: &str = "clippy -p timer-durable --no-default-features --tests -- -D warnings";
-
-/// Lints the drivers that the everyday steps do not build.
-const CLIPPY_DRIVERS: &str =
-    "clippy -p timer-durable --features diesel,diesel-async,sea-orm,sea-orm-1,sqlx-0-8 --lib -- -D warnings";
 
 /// The tests without features. Each crate has its own line, because one line for all would enable
 /// in every crate the features that one of them asks for.
@@ -102,16 +94,6 @@ pub(crate) const WITHOUT_FEATURES: [&str; 4] = [
     "test -p timer-core --no-default-features --tests",
     "test -p timer-metrics --no-default-features --tests",
     "test -p timer-durable --no-default-features --tests",
-];
-
-/// Each adapter alone, because together one could use a dependency of another.
-const EACH_ADAPTER: [&str; 6] = [
-    "check -p timer-adapters --features hyper --lib",
-    "check -p timer-adapters --features quinn --lib",
-    "check -p timer-adapters --features stream --lib",
-    "check -p timer-adapters --features tokio --lib",
-    "check -p timer-adapters --features tokio-time --lib",
-    "check -p timer-adapters --features tower --lib",
 ];
 
 /// The feature whose dependency needs a newer compiler than the libraries.
@@ -161,6 +143,12 @@ fn find(step: &str) -> Result<Step> {
     found.ok_or_else(|| Failure::usage(format!("no such step; there are {names}")))
 }
 
+/// Lints each library with each of its features alone.
+fn clippy_features(sh: &Shell) -> Result {
+    let lines = each_feature(&metadata(sh)?, |feature| !is_heavy(feature));
+    cargo(sh, &lines.iter().map(String::as_str).chain([CLIPPY_DURABLE_TESTS]).collect::<Vec<_>>())
+}
+
 /// Builds the libraries on the oldest compiler that they support.
 fn msrv(sh: &Shell) -> Result {
     need(&format!("rustup run {MSRV} cargo --version"), &format!("Rust {MSRV} (rustup toolchain install {MSRV})"))?;
@@ -202,7 +190,9 @@ fn durable(sh: &Shell) -> Result {
 fn drivers(sh: &Shell) -> Result {
     need("pkg-config --exists libpq", "client library of PostgreSQL (apt-get install libpq-dev pkg-config)")?;
     sh.set_var("TIMER_LEDGER_KILLS", "200");
-    cargo(sh, &[CLIPPY_DRIVERS, "test --no-fail-fast --manifest-path timer-durable/drivers/Cargo.toml"])
+    let lines = each_feature(&metadata(sh)?, is_heavy);
+    let tests = "test --no-fail-fast --manifest-path timer-durable/drivers/Cargo.toml";
+    cargo(sh, &lines.iter().map(String::as_str).chain([tests]).collect::<Vec<_>>())
 }
 
 /// Runs 10,000 durable timeouts a second for ten minutes on PostgreSQL. Fails if the lag at 99 % is

@@ -90,11 +90,32 @@ pub(crate) fn features(metadata: &Value) -> String {
     let mut features = Vec::new();
     for package in list(&metadata["packages"]) {
         let names = package["features"].as_object().into_iter().flat_map(|features| features.keys());
-        let names =
-            names.filter(|name| !name.starts_with("__") && !HEAVY.contains(&name.as_str()) && *name != "default");
+        let names = names.filter(|name| !name.starts_with("__") && !is_heavy(name) && *name != "default");
         features.extend(names.map(|name| format!("{}/{name}", text(&package["name"]))));
     }
     features.join(",")
+}
+
+/// Returns the lines that lint each library without features and with each feature alone that
+/// `is_wanted` chooses. A feature may use an item or a dependency of another one, which all of them
+/// together would hide, and so would the dependencies of tests.
+pub(crate) fn each_feature(metadata: &Value, is_wanted: fn(&str) -> bool) -> Vec<String> {
+    let lint = |options: &str| format!("clippy {options} --no-default-features --lib -- -D warnings");
+    let mut lines = Vec::new();
+    for package in list(&metadata["packages"]).iter().filter(|package| LIBRARIES.contains(&text(&package["name"]))) {
+        let name = text(&package["name"]);
+        let features = package["features"].as_object().into_iter().flat_map(|features| features.keys());
+        let features = features.filter(|feature| !feature.starts_with("__") && *feature != "default");
+        let features = features.filter(|feature| is_wanted(feature));
+        lines.extend(features.map(|feature| lint(&format!("-p {name} --features {feature}"))));
+        lines.push(lint(&format!("-p {name}")));
+    }
+    lines
+}
+
+/// Returns `true` if only `ci --long` builds a feature.
+pub(crate) fn is_heavy(feature: &str) -> bool {
+    HEAVY.contains(&feature)
 }
 
 /// Returns the options that choose the programs with tests, such as `--test model`.
@@ -132,6 +153,16 @@ mod tests {
         let executor = |kind| json!({ "name": "timer-executor", "kind": kind, "features": ["rayon"] });
         assert_eq!(faults("timer-core", json!({ "name": "prometheus-client", "kind": null })), 1);
         assert_eq!((faults("timer-core", executor(Value::Null)), faults("timer-core", executor("dev".into()))), (1, 0));
+    }
+
+    #[test]
+    fn each_feature_of_a_library_is_linted_alone() {
+        let metadata = metadata(&crate::run::shell().unwrap()).unwrap();
+        let lines = each_feature(&metadata, |feature| !is_heavy(feature));
+        let has =
+            |options: &str| lines.contains(&format!("clippy {options} --no-default-features --lib -- -D warnings"));
+        assert!(has("-p timer-metrics --features http") && has("-p timer-metrics"), "{lines:?}");
+        assert!(!lines.iter().any(|line| line.contains("diesel") || line.contains("timer-cli")), "{lines:?}");
     }
 
     #[test]

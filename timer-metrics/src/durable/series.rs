@@ -1,11 +1,14 @@
 //! The table of series of durable timers. Every exporter takes names and descriptions from it.
 
 use super::DurableSnapshot;
-use crate::series::{BOUND, CAUSE, TOPIC};
+use crate::series::{BOUND, CAUSE};
 use std::sync::Arc;
 use std::time::Duration;
 use timer_durable::store::Membership;
 use timer_durable::{DurableLateCause, Histogram, Stats, TopicDue, TopicStats};
+
+/// The name of the label of series that have one number for each topic.
+const TOPIC: &str = "topic";
 
 /// The type of a series, and the function that reads it. Gauges of a timer that was stopped are
 /// left out.
