@@ -162,7 +162,12 @@ impl<T> Items<T> {
     }
 
     pub(super) fn get(&self, key: Key) -> Option<&T> {
-        self.raw.base().tracker.find(key)?.data.as_ref().map(|pending| &pending.value)
+        self.get_with_deadline(key).map(|(value, _)| value)
+    }
+
+    pub(super) fn get_with_deadline(&self, key: Key) -> Option<(&T, Deadline)> {
+        let pending = self.raw.base().tracker.find(key)?.data.as_ref()?;
+        Some((&pending.value, Deadline::from_bits(pending.bits())))
     }
 
     pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
@@ -170,7 +175,7 @@ impl<T> Items<T> {
     }
 
     pub(super) fn deadline(&self, key: Key) -> Option<Instant> {
-        self.raw.base().tracker.find(key)?.data.as_ref().map(|pending| instant(pending.bits()))
+        self.get_with_deadline(key).map(|(_, deadline)| clock::instant(deadline.nanos()))
     }
 
     /// Takes the first of the collected items. The list must have one.

@@ -4,18 +4,29 @@ mod contents;
 mod expire;
 
 use super::{DelayQueue, Expired, Key};
+use crate::clock;
+use crate::deadline::{Deadline, Nanos};
 use crate::handle::Timer;
 use core::borrow::Borrow;
-use core::fmt;
-use core::hash::Hash;
+use core::hash::{BuildHasher, Hash};
+use core::{fmt, mem};
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::hash_map::{Entry, RandomState};
 use std::time::{Duration, Instant};
 
 /// A map whose entries come out when their deadlines have passed.
 ///
-/// It is a [`DelayQueue`] with a hash table from the user's keys to its items. A key is cloned once
-/// per insertion, so use a cheap one, such as a number or an `Arc<str>`.
+/// It is a [`DelayQueue`] with a hash table from the user's keys to its items. A new key is cloned
+/// once, so use a cheap one, such as a number or an `Arc<str>`. As in a `HashMap`, `S` makes the
+/// hashers of the keys.
+///
+/// # Cost
+///
+/// A look-up reads the hash table and then the table of the items, so it costs two to three times
+/// as much as a look-up in a `HashMap`, about 100 instead of 45 ns among 200,000 entries. Replacing
+/// a value costs a look-up and a move to the new deadline.
+///
+/// # Panics of the user's key
 ///
 /// If `Hash`, `Eq` or `Clone` of a key panics during an insertion, the new entry is not in the map.
 /// If `Hash` or `Eq` panics while an entry comes out, that entry is dropped. The map can be used
@@ -41,12 +52,12 @@ use std::time::{Duration, Instant};
 /// assert!(!sessions.reset("bob", IDLE));
 /// assert_eq!(sessions.remove("alice").unwrap().into_inner(), 2);
 /// ```
-pub struct DelayMap<K, V> {
-    keys: HashMap<K, Key>,
+pub struct DelayMap<K, V, S = RandomState> {
+    keys: HashMap<K, Key, S>,
     queue: DelayQueue<(K, V)>,
 }
 
-impl<K, V> Unpin for DelayMap<K, V> {}
+impl<K, V, S> Unpin for DelayMap<K, V, S> {}
 
 impl<K, V> DelayMap<K, V> {
     /// Creates an empty map on the clock of `timer`. Starts the worker of the timer if it does not
@@ -59,7 +70,7 @@ impl<K, V> DelayMap<K, V> {
     /// assert!(DelayMap::<u64, String>::new(Timer::global()).is_empty());
     /// ```
     pub fn new(timer: &Timer) -> Self {
-        Self { keys: HashMap::new(), queue: DelayQueue::new(timer) }
+        Self::with_hasher(timer, RandomState::new())
     }
 
     /// Creates an empty map with room for `capacity` entries in its tables.
@@ -75,15 +86,81 @@ impl<K, V> DelayMap<K, V> {
     /// assert!(DelayMap::<u64, String>::with_capacity(Timer::global(), 1_000).is_empty());
     /// ```
     pub fn with_capacity(timer: &Timer, capacity: usize) -> Self {
-        Self { keys: HashMap::with_capacity(capacity), queue: DelayQueue::with_capacity(timer, capacity) }
+        Self::with_capacity_and_hasher(timer, capacity, RandomState::new())
     }
 }
 
-impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
+impl<K, V, S> DelayMap<K, V, S> {
+    /// Creates an empty map whose keys are hashed by `hash_builder`. Otherwise the same as
+    /// [`new`](DelayMap::new).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// use std::hash::{BuildHasherDefault, DefaultHasher};
+    ///
+    /// // The keys come from this program, so nobody can choose keys that collide.
+    /// let hashers = BuildHasherDefault::<DefaultHasher>::default();
+    /// let mut leases = DelayMap::with_hasher(Timer::global(), hashers);
+    /// leases.insert(17_u64, "worker 3", Duration::from_secs(30));
+    /// assert_eq!(leases.get(&17), Some(&"worker 3"));
+    /// ```
+    pub fn with_hasher(timer: &Timer, hash_builder: S) -> Self {
+        Self { keys: HashMap::with_hasher(hash_builder), queue: DelayQueue::new(timer) }
+    }
+
+    /// Creates an empty map with room for `capacity` entries in its tables, whose keys are hashed
+    /// by `hash_builder`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a table would exceed `isize::MAX` bytes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// use std::hash::RandomState;
+    ///
+    /// let hashers = RandomState::new();
+    /// let map = DelayMap::<u64, u64>::with_capacity_and_hasher(Timer::global(), 1_000, hashers);
+    /// assert!(map.is_empty());
+    /// ```
+    pub fn with_capacity_and_hasher(timer: &Timer, capacity: usize, hash_builder: S) -> Self {
+        let keys = HashMap::with_capacity_and_hasher(capacity, hash_builder);
+        Self { keys, queue: DelayQueue::with_capacity(timer, capacity) }
+    }
+
+    /// Returns the maker of the hashers of the keys.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// use std::hash::BuildHasher;
+    ///
+    /// let map = DelayMap::<&str, u8>::new(Timer::global());
+    /// assert_eq!(map.hasher().hash_one("key"), map.hasher().hash_one("key"));
+    /// ```
+    pub fn hasher(&self) -> &S {
+        self.keys.hasher()
+    }
+}
+
+/// Creates an empty map on the [current timer](Timer::current).
+impl<K, V, S: Default> Default for DelayMap<K, V, S> {
+    fn default() -> Self {
+        Self::with_hasher(&Timer::current(), S::default())
+    }
+}
+
+impl<K: Clone + Eq + Hash, V, S: BuildHasher> DelayMap<K, V, S> {
     /// Inserts `value` with a deadline `delay` from now.
     ///
     /// Returns the value that it replaces, if `key` has not come out and has not been removed. The
-    /// new deadline holds in any case.
+    /// new deadline holds in any case. The entry keeps its former key then and counts as moved.
     ///
     /// # Examples
     ///
@@ -95,7 +172,8 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
     /// assert_eq!(map.insert("key", 2, Duration::from_secs(5)), Some(1));
     /// ```
     pub fn insert(&mut self, key: K, value: V, delay: Duration) -> Option<V> {
-        self.put(key, value, |queue, item| queue.insert(item, delay))
+        let now = self.queue.items.now();
+        self.put(key, value, Deadline::after(now, delay), now)
     }
 
     /// Inserts `value` with a deadline, which may have passed. Otherwise the same as
@@ -113,26 +191,33 @@ impl<K: Clone + Eq + Hash, V> DelayMap<K, V> {
     /// assert_eq!(map.deadline("key"), Some(deadline));
     /// ```
     pub fn insert_at(&mut self, key: K, value: V, deadline: Instant) -> Option<V> {
-        self.put(key, value, |queue, item| queue.insert_at(item, deadline))
+        let now = self.queue.items.now();
+        self.put(key, value, Deadline::at(|| now, clock::nanos_of(deadline)), now)
     }
 
-    fn put(&mut self, key: K, value: V, insert: impl FnOnce(&mut DelayQueue<(K, V)>, (K, V)) -> Key) -> Option<V> {
+    fn put(&mut self, key: K, value: V, deadline: Deadline, now: Nanos) -> Option<V> {
         // The methods of the key may panic, so they are called before the queue changes.
-        let item = (key.clone(), value);
-        let entry = self.keys.entry(key);
-        let new = insert(&mut self.queue, item);
-        let former = match entry {
-            Entry::Occupied(mut entry) => entry.insert(new),
-            Entry::Vacant(entry) => {
-                entry.insert(new);
-                return None;
+        match self.keys.entry(key) {
+            Entry::Occupied(mut entry) => {
+                if let Some((_, current)) = self.queue.get_mut(entry.get()) {
+                    let former = mem::replace(current, value);
+                    self.queue.relink(*entry.get(), deadline, now);
+                    return Some(former);
+                }
+                // The former entry came out, and a panic of its key left it in the table.
+                let item = (entry.key().clone(), value);
+                entry.insert(self.queue.put(item, deadline, now));
             }
-        };
-        self.queue.remove(&former).map(|expired| expired.value.1)
+            Entry::Vacant(entry) => {
+                let item = (entry.key().clone(), value);
+                entry.insert(self.queue.put(item, deadline, now));
+            }
+        }
+        None
     }
 }
 
-impl<K: Eq + Hash, V> DelayMap<K, V> {
+impl<K: Eq + Hash, V, S: BuildHasher> DelayMap<K, V, S> {
     /// Removes an entry before it comes out. Returns `None` if it has come out or has been removed.
     ///
     /// # Examples
@@ -208,7 +293,7 @@ fn with_user_key<K, V>(expired: Expired<(K, V)>) -> Expired<V, K> {
     Expired { key, deadline: expired.deadline, value }
 }
 
-impl<K, V> fmt::Debug for DelayMap<K, V> {
+impl<K, V, S> fmt::Debug for DelayMap<K, V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DelayMap").field("len", &self.queue.len()).finish_non_exhaustive()
     }

@@ -31,8 +31,9 @@
 //! - A queue that is polled late hands out all items that are due, in the order of their deadlines.
 //!   Items with the same deadline come out in the order in which they were inserted. An item that
 //!   was moved counts as inserted at its move or, if the move was to a later deadline, by its
-//!   former deadline. An item that was due already when it was inserted or moved may come out
-//!   before others of the current tick.
+//!   former deadline. A value that replaces another one in a [`DelayMap`] counts as moved. An item
+//!   that was due already when it was inserted or moved may come out before others of the current
+//!   tick.
 //! - A [`Key`] stays valid until its item has been handed out or removed. After that it finds
 //!   nothing, ever. No operation panics because of a key, and a key of one queue has no meaning for
 //!   another.

@@ -144,7 +144,7 @@ impl<T> DelayQueue<T> {
     }
 
     #[inline]
-    fn put(&mut self, value: T, deadline: Deadline, now: Nanos) -> Key {
+    pub(super) fn put(&mut self, value: T, deadline: Deadline, now: Nanos) -> Key {
         let (key, tick) = self.items.insert(value, deadline, now);
         self.wake_by(tick, now);
         key
@@ -217,7 +217,7 @@ impl<T> DelayQueue<T> {
         self.relink(*key, Deadline::at(|| now, clock::nanos_of(deadline)), now)
     }
 
-    fn relink(&mut self, key: Key, deadline: Deadline, now: Nanos) -> bool {
+    pub(super) fn relink(&mut self, key: Key, deadline: Deadline, now: Nanos) -> bool {
         let tick = self.items.reset(key, deadline, now);
         tick.inspect(|tick| self.wake_by(*tick, now)).is_some()
     }
@@ -237,6 +237,26 @@ impl<T> DelayQueue<T> {
             let now = self.items.now();
             self.wake_by(0, now);
         }
+    }
+}
+
+/// Creates an empty queue on the [current timer](Timer::current).
+///
+/// # Examples
+///
+/// ```
+/// use timer_core::delay_queue::DelayQueue;
+///
+/// #[derive(Default)]
+/// struct Scheduler {
+///     retries: DelayQueue<String>,
+/// }
+///
+/// assert!(Scheduler::default().retries.is_empty());
+/// ```
+impl<T> Default for DelayQueue<T> {
+    fn default() -> Self {
+        Self::new(&Timer::current())
     }
 }
 

@@ -353,6 +353,13 @@ impl<T> Clone for SharedDelayQueue<T> {
     }
 }
 
+/// Creates an empty queue on the [current timer](Timer::current).
+impl<T> Default for SharedDelayQueue<T> {
+    fn default() -> Self {
+        Self::new(&Timer::current())
+    }
+}
+
 impl<T> fmt::Debug for SharedDelayQueue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedDelayQueue").field("len", &self.len()).finish_non_exhaustive()

@@ -1,12 +1,15 @@
 //! The entries of a map, whether or not they are due.
 
 use super::{DelayMap, with_user_key};
+use crate::clock;
 use crate::delay_queue::Expired;
 use core::borrow::Borrow;
-use core::hash::Hash;
+use core::hash::{BuildHasher, Hash};
+use core::mem;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-impl<K, V> DelayMap<K, V> {
+impl<K, V, S> DelayMap<K, V, S> {
     /// Returns the keys and values, due ones included, in no particular order. Costs O(n) for a
     /// table of n entries.
     ///
@@ -62,7 +65,9 @@ impl<K, V> DelayMap<K, V> {
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
+}
 
+impl<K, V, S: Clone> DelayMap<K, V, S> {
     /// Removes and drops all entries. Their keys find nothing from then on.
     ///
     /// # Examples
@@ -87,8 +92,9 @@ impl<K, V> DelayMap<K, V> {
     /// map.insert("key", 1, Duration::from_secs(5));
     /// assert_eq!(map.drain().count(), 1);
     /// ```
-    pub fn drain(&mut self) -> impl Iterator<Item = Expired<V, K>> + use<K, V> {
-        let keys = std::mem::take(&mut self.keys);
+    pub fn drain(&mut self) -> impl Iterator<Item = Expired<V, K>> + use<K, V, S> {
+        let empty = HashMap::with_hasher(self.keys.hasher().clone());
+        let keys = mem::replace(&mut self.keys, empty);
         let drained = self.queue.drain();
         // The `Drop` of a key may panic, so the map is empty before.
         drop(keys);
@@ -96,7 +102,7 @@ impl<K, V> DelayMap<K, V> {
     }
 }
 
-impl<K: Eq + Hash, V> DelayMap<K, V> {
+impl<K: Eq + Hash, V, S: BuildHasher> DelayMap<K, V, S> {
     /// Returns `true` if the entry of `key` has neither come out nor been removed.
     ///
     /// # Examples
@@ -113,7 +119,8 @@ impl<K: Eq + Hash, V> DelayMap<K, V> {
     }
 
     /// Returns a reference to the value of `key`. Returns `None` if its entry has come out or has
-    /// been removed. An entry whose deadline has passed stays until then.
+    /// been removed. An entry whose deadline has passed stays until then, and
+    /// [`get_unexpired`](Self::get_unexpired) does not return it.
     ///
     /// # Examples
     ///
@@ -129,6 +136,57 @@ impl<K: Eq + Hash, V> DelayMap<K, V> {
         K: Borrow<Q>,
     {
         self.queue.get(self.keys.get(key)?).map(|(_, value)| value)
+    }
+
+    /// Returns a reference to the value of `key` if its deadline has not passed. Otherwise the same
+    /// as [`get`](Self::get).
+    ///
+    /// A cache reads its entries with this call, so that none is used after its time although
+    /// nothing has polled the map since. The call reads the clock once if it finds an entry.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// let (timer, mut driver) = Timer::builder().build_manual()?;
+    /// let mut tokens = DelayMap::new(&timer);
+    /// tokens.insert("alice", "token", Duration::from_secs(60));
+    /// driver.advance(Duration::from_secs(60));
+    /// assert_eq!(tokens.get_unexpired("alice"), None);
+    /// assert_eq!(tokens.get("alice"), Some(&"token"));
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    pub fn get_unexpired<Q: ?Sized + Eq + Hash>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        let items = &self.queue.items;
+        let ((_, value), deadline) = items.get_with_deadline(*self.keys.get(key)?)?;
+        (!deadline.is_due(items.now())).then_some(value)
+    }
+
+    /// Returns a reference to the value of `key` and its deadline by one look-up. Otherwise the
+    /// same as [`get`](Self::get).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// let timer = Timer::new();
+    /// let mut tokens = DelayMap::new(&timer);
+    /// tokens.insert("alice", "token", Duration::from_secs(60));
+    /// let (token, deadline) = tokens.get_with_deadline("alice").unwrap();
+    /// assert_eq!(*token, "token");
+    /// assert!(deadline - timer.now() <= Duration::from_secs(60));
+    /// ```
+    pub fn get_with_deadline<Q: ?Sized + Eq + Hash>(&self, key: &Q) -> Option<(&V, Instant)>
+    where
+        K: Borrow<Q>,
+    {
+        let ((_, value), deadline) = self.queue.items.get_with_deadline(*self.keys.get(key)?)?;
+        Some((value, clock::instant(deadline.nanos())))
     }
 
     /// Returns a mutable reference to the value of `key`. Otherwise the same as [`get`](Self::get).
@@ -198,7 +256,7 @@ impl<K: Eq + Hash, V> DelayMap<K, V> {
 }
 
 /// Inserts entries with their delays from now.
-impl<K: Clone + Eq + Hash, V> Extend<(K, V, Duration)> for DelayMap<K, V> {
+impl<K: Clone + Eq + Hash, V, S: BuildHasher> Extend<(K, V, Duration)> for DelayMap<K, V, S> {
     fn extend<I: IntoIterator<Item = (K, V, Duration)>>(&mut self, entries: I) {
         entries.into_iter().for_each(|(key, value, delay)| drop(self.insert(key, value, delay)));
     }

@@ -3,12 +3,34 @@
 use super::{DelayMap, with_user_key};
 use crate::delay_queue::{Expired, Key};
 use core::future::poll_fn;
-use core::hash::Hash;
+use core::hash::{BuildHasher, Hash};
 use core::iter;
 use core::task::{Context, Poll, ready};
 use std::collections::HashMap;
+use std::time::Instant;
 
-impl<K: Eq + Hash, V> DelayMap<K, V> {
+impl<K, V, S> DelayMap<K, V, S> {
+    /// Returns the next deadline, rounded up to the tick of the timer, with the exceptions of
+    /// [`DelayQueue::next_deadline`](crate::delay_queue::DelayQueue::next_deadline). Call
+    /// [`try_next`](Self::try_next) at that instant. Returns `None` if the map is empty.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// let mut map = DelayMap::new(&Timer::new());
+    /// assert_eq!(map.next_deadline(), None);
+    /// map.insert("key", 1, Duration::from_secs(5));
+    /// assert!(map.next_deadline() >= map.deadline("key"));
+    /// ```
+    #[doc(alias = "next_wake")]
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.queue.next_deadline()
+    }
+}
+
+impl<K: Eq + Hash, V, S: BuildHasher> DelayMap<K, V, S> {
     /// Waits for the next entry whose deadline has passed. Returns `None` if the map is empty.
     ///
     /// # Examples
@@ -42,6 +64,41 @@ impl<K: Eq + Hash, V> DelayMap<K, V> {
         forget(&mut self.keys, &expired);
         self.shrink_if_sparse();
         Poll::Ready(Some(with_user_key(expired)))
+    }
+
+    /// Returns an entry whose deadline has passed, or `None` if there is none. Does not wait and
+    /// does not use the timer.
+    ///
+    /// A map behind a mutex is emptied by this call, because nothing waits for it in a task. Use
+    /// [`next_deadline`](Self::next_deadline) if a loop waits for entries.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use timer_core::{Timer, delay_queue::DelayMap};
+    /// use std::sync::Mutex;
+    ///
+    /// let (timer, mut driver) = Timer::builder().build_manual()?;
+    /// let sessions = Mutex::new(DelayMap::new(&timer));
+    /// let requested = |user: &'static str| {
+    ///     let mut sessions = sessions.lock().unwrap();
+    ///     while let Some(session) = sessions.try_next() {
+    ///         println!("{} has left", session.key());
+    ///     }
+    ///     sessions.insert(user, (), Duration::from_secs(60));
+    /// };
+    /// requested("alice");
+    /// driver.advance(Duration::from_secs(60));
+    /// requested("bob");
+    /// assert_eq!(sessions.lock().unwrap().len(), 1);
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    pub fn try_next(&mut self) -> Option<Expired<V, K>> {
+        let expired = self.queue.try_next()?;
+        forget(&mut self.keys, &expired);
+        self.shrink_if_sparse();
+        Some(with_user_key(expired))
     }
 
     /// Polls for up to `max` entries whose deadlines have passed and appends them to `expired`.
@@ -81,7 +138,7 @@ impl<K: Eq + Hash, V> DelayMap<K, V> {
 }
 
 /// Removes the key of an entry that has come out.
-fn forget<K: Eq + Hash, V>(keys: &mut HashMap<K, Key>, expired: &Expired<(K, V)>) {
+fn forget<K: Eq + Hash, V, S: BuildHasher>(keys: &mut HashMap<K, Key, S>, expired: &Expired<(K, V)>) {
     let Some((key, item)) = keys.remove_entry(&expired.value.0) else { return };
     // The table may have lost the key in a panic of `Hash` and got it back with a later entry.
     if item != expired.key {
