@@ -9,10 +9,11 @@ mod combinators;
 
 pub use combinators::{ChunksTimeoutStream, DebounceStream, ThrottleStream, TimedStreamExt, TimeoutStream};
 
-use core::hash::Hash;
+use core::hash::{BuildHasher, Hash};
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use futures_core::Stream;
+use std::hash::RandomState;
 use std::time::Instant;
 use timer_core::Interval;
 use timer_core::delay_queue::{DelayMap, DelayQueue, Expired};
@@ -50,10 +51,10 @@ fn cooperate<T>(
 
 /// Defines a stream around a type with a poll function, and its conversions.
 macro_rules! stream {
-    ($(#[$doc:meta])* $name:ident<$($param:ident),*>($inner:ty)) => {
+    ($(#[$doc:meta])* $name:ident<$($param:ident $(= $default:ty)?),*>($inner:ty)) => {
         $(#[$doc])*
         #[derive(Debug)]
-        pub struct $name<$($param),*> {
+        pub struct $name<$($param $(= $default)?),*> {
             inner: $inner,
             in_a_row: u32,
         }
@@ -90,8 +91,46 @@ macro_rules! stream {
     };
 }
 
+/// An interval that [`IntervalStream`] takes.
+///
+/// It is [`timer_core::Interval`] or, with the feature `tokio-time`, the `Interval` of
+/// `timer_adapters::tokio::time`. The trait is sealed.
+pub trait Ticks: sealed::Sealed + Unpin {
+    /// The instant of a tick.
+    type Instant;
+
+    /// Polls for the next tick and returns the instant for which it was scheduled.
+    fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Self::Instant>;
+}
+
+/// Seals [`Ticks`].
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for timer_core::Interval {}
+    #[cfg(feature = "tokio-time")]
+    impl Sealed for crate::tokio::time::Interval {}
+}
+
+impl Ticks for Interval {
+    type Instant = Instant;
+
+    fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
+        self.poll_tick(cx)
+    }
+}
+
+#[cfg(feature = "tokio-time")]
+impl Ticks for crate::tokio::time::Interval {
+    type Instant = crate::tokio::time::Instant;
+
+    fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Self::Instant> {
+        self.poll_tick(cx)
+    }
+}
+
 stream! {
-    /// A stream of the ticks of an [`Interval`]. It never ends.
+    /// A stream of the ticks of an interval, which yields the instants of that interval. It never
+    /// ends.
     ///
     /// # Examples
     ///
@@ -105,13 +144,13 @@ stream! {
     /// assert_eq!(ticks.take(3).count().await, 3);
     /// # });
     /// ```
-    IntervalStream<>(Interval)
+    IntervalStream<I = Interval>(I)
 }
 
-impl Stream for IntervalStream {
-    type Item = Instant;
+impl<I: Ticks> Stream for IntervalStream<I> {
+    type Item = I::Instant;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Instant>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<I::Instant>> {
         let Self { inner, in_a_row } = &mut *self;
         cooperate(in_a_row, cx, |cx| inner.poll_tick(cx).map(Some))
     }
@@ -176,10 +215,10 @@ stream! {
     /// assert_eq!((entry.key(), entry.into_inner()), ("key", 1));
     /// # });
     /// ```
-    DelayMapStream<K, V>(DelayMap<K, V>)
+    DelayMapStream<K, V, S = RandomState>(DelayMap<K, V, S>)
 }
 
-impl<K: Eq + Hash, V> Stream for DelayMapStream<K, V> {
+impl<K: Eq + Hash, V, S: BuildHasher> Stream for DelayMapStream<K, V, S> {
     type Item = Expired<V, K>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Expired<V, K>>> {

@@ -82,6 +82,14 @@ fn streams_yield_what_their_sources_do() {
     let ticks = IntervalStream::new(timer.interval(SECOND));
     let due: Vec<_> = driver.block_on(ticks.take(3).map(|due| due - begin).collect());
     assert_eq!(due, [Duration::ZERO, SECOND, 2 * SECOND]);
+    let drop_in: Vec<tokio::time::Instant> = super::runtime().block_on(async {
+        use timer_adapters::tokio::time::{Instant, interval_at};
+        let first = Instant::now() - SECOND;
+        let ticks = IntervalStream::new(interval_at(first, SECOND / 1_000)).take(2).collect().await;
+        assert_eq!(ticks, [first, first + SECOND / 1_000]);
+        ticks
+    });
+    assert_eq!(drop_in.len(), 2);
 
     let mut queue = DelayQueue::new(&timer);
     for id in [3, 1, 2] {
