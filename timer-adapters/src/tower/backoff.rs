@@ -38,10 +38,15 @@ impl ExponentialBackoffMaker {
     /// longer than `max`.
     ///
     /// A random part of up to `jitter` times the wait is added, so that clients do not retry
-    /// together. A jitter that is negative, infinite or not a number is 0. If `max` is less than
-    /// `min`, all waits are `max`.
+    /// together. Where the sum could exceed `max`, the wait is random from `max / (1 + jitter)` to
+    /// `max`, so clients do not meet at the longest wait either. A jitter that is negative,
+    /// infinite or not a number is 0.
+    ///
+    /// A `min` of zero is one millisecond, because twice as long as zero would be zero again. If
+    /// `max` is less than `min`, all waits are those for `max`.
     pub fn new(timer: Timer, min: Duration, max: Duration, jitter: f64) -> Self {
         let jitter = if jitter.is_finite() { jitter.max(0.0) } else { 0.0 };
+        let min = if min.is_zero() { Duration::from_millis(1) } else { min };
         Self { timer, min, max, jitter }
     }
 }
@@ -65,11 +70,12 @@ impl Backoff for ExponentialBackoff {
     type Future = Sleep;
 
     fn next_backoff(&mut self) -> Sleep {
-        let base = self.next.min(self.maker.max);
+        let ExponentialBackoffMaker { timer, max, jitter, .. } = &self.maker;
+        let base = self.next.min(*max);
         self.next = base.saturating_mul(2);
-        let extra = (base.as_secs_f64() * self.maker.jitter * random()).min(self.maker.max.as_secs_f64());
-        let extra = Duration::try_from_secs_f64(extra).unwrap_or(Duration::ZERO);
-        self.maker.timer.sleep(base.saturating_add(extra).min(self.maker.max))
+        let longest = (base.as_secs_f64() * (1.0 + jitter)).min(max.as_secs_f64());
+        let wait = longest * ((1.0 + jitter * random()) / (1.0 + jitter));
+        timer.sleep(Duration::try_from_secs_f64(wait).map_or(*max, |wait| wait.min(*max)))
     }
 }
 

@@ -79,6 +79,23 @@ fn each_frame_of_a_body_has_its_own_deadline() {
 }
 
 #[test]
+fn clients_do_not_meet_at_the_longest_wait() {
+    const CLIENTS: usize = 1_000;
+    let (timer, _driver) = manual();
+    for (min, jitter) in [(5 * SECOND, 0.5), (4 * SECOND, 0.5), (SECOND, 9.0)] {
+        let mut maker = ExponentialBackoffMaker::new(timer.clone(), min, 5 * SECOND, jitter);
+        let waits = (0..CLIENTS).map(|_| maker.make_backoff().next_backoff().deadline() - timer.now());
+        let waits: std::collections::BTreeSet<Duration> = waits.collect();
+        assert_eq!(waits.len(), CLIENTS, "waits are equal");
+        let shortest = 5 * SECOND.div_f64(1.0 + jitter);
+        assert!(waits.iter().all(|wait| (shortest..=5 * SECOND).contains(wait)), "{:?}", waits.last());
+    }
+    let mut backoff = ExponentialBackoffMaker::new(timer.clone(), Duration::ZERO, SECOND, 0.0).make_backoff();
+    let waits = [(); 3].map(|()| (backoff.next_backoff().deadline() - timer.now()).as_millis());
+    assert_eq!(waits, [1, 2, 4], "a wait of zero would never double");
+}
+
+#[test]
 fn backoffs_double_up_to_their_limit() {
     let (timer, mut driver) = manual();
     let waits = |jitter: f64, driver: &mut ManualDriver| {
@@ -95,7 +112,8 @@ fn backoffs_double_up_to_their_limit() {
     }
     let jittered = waits(0.5, &mut driver);
     for (wait, base) in jittered.iter().zip([1, 2, 4, 8, 10, 10]) {
-        assert!(*wait >= base * SECOND && *wait <= (base * 3 / 2 * SECOND).max(base * SECOND * 3 / 2).min(10 * SECOND));
+        let longest = (base * SECOND * 3 / 2).min(10 * SECOND);
+        assert!((longest.mul_f64(0.66)..=longest).contains(wait), "{wait:?}");
     }
     assert_ne!(jittered, waits(0.5, &mut driver));
 }
