@@ -1,4 +1,4 @@
-//! A deadline for each frame of a response's body.
+//! Deadlines for the body of a response, for each frame or for the whole.
 
 use super::BoxError;
 use core::future::Future;
@@ -13,7 +13,8 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 /// A layer that limits the wait for each frame of a response's body, like
-/// `tower_http::timeout::ResponseBodyTimeoutLayer` but on a timer of this workspace.
+/// `tower_http::timeout::ResponseBodyTimeoutLayer` but on a timer of this workspace. It can also
+/// limit the time of the whole body.
 ///
 /// # Examples
 ///
@@ -22,19 +23,30 @@ use tower_service::Service;
 /// use timer_adapters::tower::ResponseBodyTimeoutLayer;
 /// use timer_core::Timer;
 ///
-/// let layer = ResponseBodyTimeoutLayer::new(Timer::current(), Duration::from_secs(10));
+/// let frame = ResponseBodyTimeoutLayer::new(Timer::current(), Duration::from_secs(10));
+/// let whole = ResponseBodyTimeoutLayer::for_whole_body(Timer::current(), Duration::from_secs(300));
 /// ```
 #[derive(Debug, Clone)]
 pub struct ResponseBodyTimeoutLayer {
     timer: Timer,
     timeout: Duration,
+    is_whole: bool,
 }
 
 impl ResponseBodyTimeoutLayer {
     /// Creates a layer that limits the wait for each frame to `timeout`, counted from the poll that
     /// asks for it.
     pub fn new(timer: Timer, timeout: Duration) -> Self {
-        Self { timer, timeout }
+        Self { timer, timeout, is_whole: false }
+    }
+
+    /// Creates a layer that limits the time of a whole body to `timeout`, counted from the head of
+    /// its response.
+    ///
+    /// A body whose frames come slowly, but each in time, is ended by this limit alone. A service
+    /// can have a layer of both kinds.
+    pub fn for_whole_body(timer: Timer, timeout: Duration) -> Self {
+        Self { timer, timeout, is_whole: true }
     }
 }
 
@@ -42,7 +54,7 @@ impl<S> Layer<S> for ResponseBodyTimeoutLayer {
     type Service = ResponseBodyTimeout<S>;
 
     fn layer(&self, inner: S) -> ResponseBodyTimeout<S> {
-        ResponseBodyTimeout { inner, timer: self.timer.clone(), timeout: self.timeout }
+        ResponseBodyTimeout { inner, layer: self.clone() }
     }
 }
 
@@ -50,8 +62,7 @@ impl<S> Layer<S> for ResponseBodyTimeoutLayer {
 #[derive(Debug, Clone)]
 pub struct ResponseBodyTimeout<S> {
     inner: S,
-    timer: Timer,
-    timeout: Duration,
+    layer: ResponseBodyTimeoutLayer,
 }
 
 impl<S, Request, B> Service<Request> for ResponseBodyTimeout<S>
@@ -68,7 +79,7 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         let response = self.inner.call(request);
-        ResponseBodyFuture { response, timer: self.timer.clone(), timeout: self.timeout }
+        ResponseBodyFuture { response, layer: self.layer.clone() }
     }
 }
 
@@ -79,8 +90,7 @@ pin_project! {
     pub struct ResponseBodyFuture<F> {
         #[pin]
         response: F,
-        timer: Timer,
-        timeout: Duration,
+        layer: ResponseBodyTimeoutLayer,
     }
 }
 
@@ -93,30 +103,43 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let response = ready!(this.response.poll(cx))?;
-        Poll::Ready(Ok(response.map(|body| TimeoutBody::new(body, this.timer, *this.timeout))))
+        let ResponseBodyTimeoutLayer { timer, timeout, is_whole } = this.layer;
+        Poll::Ready(Ok(
+            response.map(|body| TimeoutBody { is_whole: *is_whole, ..TimeoutBody::new(body, timer, *timeout) })
+        ))
     }
 }
 
 pin_project! {
-    /// A body that fails with [`Elapsed`] if a frame takes too long.
+    /// A body that fails with [`Elapsed`] if a frame or the whole body takes too long.
     ///
-    /// The time counts from the poll that asks for a frame, so a pause in which nothing reads the
-    /// body does not count. All waits for frames share one entry of the timer, and a frame that is
-    /// ready at once does not move it.
+    /// The time of a frame counts from the poll that asks for it, so a pause in which nothing reads
+    /// the body does not count. All waits for frames share one entry of the timer, and a frame that
+    /// is ready at once does not move it.
+    ///
+    /// After an error, its own or one of the inner body, the body has ended and yields no frame.
     #[derive(Debug)]
     pub struct TimeoutBody<B> {
         #[pin]
         body: B,
         sleep: Sleep,
         timeout: Duration,
+        is_whole: bool,
         is_waiting: bool,
+        has_ended: bool,
     }
 }
 
 impl<B> TimeoutBody<B> {
     /// Creates a body that waits at most `timeout` for each frame of `body`.
     pub fn new(body: B, timer: &Timer, timeout: Duration) -> Self {
-        Self { body, sleep: timer.sleep(timeout), timeout, is_waiting: false }
+        Self { body, sleep: timer.sleep(timeout), timeout, is_whole: false, is_waiting: false, has_ended: false }
+    }
+
+    /// Creates a body that fails if `body` has not ended within `timeout` from now. A pause in
+    /// which nothing reads the body counts.
+    pub fn for_whole_body(body: B, timer: &Timer, timeout: Duration) -> Self {
+        Self { is_whole: true, ..Self::new(body, timer, timeout) }
     }
 }
 
@@ -129,23 +152,35 @@ where
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, BoxError>>> {
         let this = self.project();
-        if let Poll::Ready(frame) = this.body.poll_frame(cx) {
-            *this.is_waiting = false;
-            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        if *this.has_ended {
+            return Poll::Ready(None);
         }
-        if !*this.is_waiting {
-            this.sleep.reset_after(*this.timeout);
-            *this.is_waiting = true;
+        // The limit of the whole body also ends one whose frames are always ready.
+        let is_over = *this.is_whole && Pin::new(&mut *this.sleep).poll(cx).is_ready();
+        if !is_over {
+            if let Poll::Ready(frame) = this.body.poll_frame(cx) {
+                *this.is_waiting = false;
+                *this.has_ended = !matches!(frame, Some(Ok(_)));
+                return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+            }
+            if *this.is_whole {
+                return Poll::Pending;
+            }
+            if !*this.is_waiting {
+                this.sleep.reset_after(*this.timeout);
+                *this.is_waiting = true;
+            }
+            ready!(Pin::new(this.sleep).poll(cx));
         }
-        ready!(Pin::new(this.sleep).poll(cx));
+        *this.has_ended = true;
         Poll::Ready(Some(Err(Box::new(Elapsed::new()))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.has_ended || self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        if self.has_ended { SizeHint::with_exact(0) } else { self.body.size_hint() }
     }
 }

@@ -5,6 +5,7 @@ use ::tower::retry::backoff::{Backoff, MakeBackoff};
 use ::tower::{Layer, ServiceExt, service_fn};
 use axum::Router;
 use axum::body::Body;
+use axum::body::HttpBody;
 use axum::error_handling::HandleErrorLayer;
 use axum::http::{Request, Response, StatusCode};
 use axum::routing::get;
@@ -76,6 +77,45 @@ fn each_frame_of_a_body_has_its_own_deadline() {
     let error = driver.block_on(body.frame()).unwrap().unwrap_err();
     assert!(error.is::<Elapsed>());
     assert_eq!(driver.elapsed(), (20 + 1 + 60 + 5) * SECOND, "a body that nothing reads has time");
+}
+
+#[test]
+fn a_body_that_trickles_has_a_deadline() {
+    let (timer, mut driver) = manual();
+    let layer = ResponseBodyTimeoutLayer::for_whole_body(timer.clone(), 5 * SECOND);
+    // Frames that are ready at once do not outrun the deadline, and a body in time is whole.
+    for (delay, after, frames_in_time) in [(SECOND, 0, 4), (Duration::ZERO, 5, 0), (SECOND / 2, 0, 8)] {
+        let inner = frames(&timer, vec![delay; 8]);
+        let inner = std::sync::Mutex::new(Some(inner));
+        let service = layer.layer(service_fn(|_: ()| {
+            let body = inner.lock().unwrap().take().unwrap();
+            async move { Ok::<_, Infallible>(Response::new(body)) }
+        }));
+        let mut body = driver.block_on(service.oneshot(())).unwrap().into_body();
+        let begin = driver.elapsed();
+        driver.advance(after * SECOND);
+        for _ in 0..frames_in_time {
+            assert!(driver.block_on(body.frame()).unwrap().is_ok());
+        }
+        let last = driver.block_on(body.frame());
+        let is_late = frames_in_time < 8;
+        assert_eq!(last.map(|frame| frame.unwrap_err().is::<Elapsed>()), is_late.then_some(true));
+        assert_eq!(driver.elapsed() - begin, if is_late { 5 * SECOND } else { 4 * SECOND });
+    }
+}
+
+#[test]
+fn a_body_that_has_failed_yields_no_frame() {
+    let (timer, mut driver) = manual();
+    let late = frames(&timer, vec![2 * SECOND, Duration::ZERO]);
+    let broken = futures::stream::iter([Err(std::io::Error::other("broken")), Ok("frame")]);
+    for inner in [late, Body::from_stream(broken)] {
+        let mut body = TimeoutBody::new(inner, &timer, SECOND);
+        assert!(driver.block_on(body.frame()).unwrap().is_err() && body.is_end_stream());
+        driver.advance(2 * SECOND);
+        assert!(driver.block_on(body.frame()).is_none());
+        assert_eq!(body.size_hint().exact(), Some(0));
+    }
 }
 
 #[test]
