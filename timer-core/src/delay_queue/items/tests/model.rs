@@ -121,7 +121,7 @@ impl Model {
         if is_collected.is_none() || !self.items.trim_due() {
             return true;
         }
-        let (id, key, deadline) = parts(self.items.pop().unwrap());
+        let Some((id, key, deadline)) = self.items.pop().map(parts) else { panic!("seed {seed}: no item is left") };
         assert!(deadline <= self.time, "seed {seed}: an item is early");
         let known = self.known.remove(&id).map(|known| (known.key, known.deadline));
         assert_eq!(known, Some((key, deadline)), "seed {seed}");
