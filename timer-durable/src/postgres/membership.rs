@@ -29,23 +29,21 @@ const WARNINGS: Duration = Duration::from_secs(60);
 ///
 /// A count may visit many rows that were deleted and not vacuumed, and many pages that they have
 /// left behind, so a limit of the count alone would not bound its time. The statistics are empty
-/// after a crash, a failover and an upgrade of the server, and those of the catalog after an
-/// upgrade. So until a `vacuum` or `analyze`, the rows of 1,000 pages are counted, each of which is
-/// drawn from a thousandth of the table.
+/// after a crash, a failover and an upgrade of the server, and may be old after a switch between
+/// servers. If they do not agree with the rows per page that the last `vacuum` or `analyze` has
+/// found, the rows of 1,000 pages are counted, each of which is drawn from a thousandth of the
+/// table.
 ///
 /// The statement also finds the oldest transaction that keeps dead rows, with its age.
 const PENDING: &str = "
     select case
         when n <= 20000 then n
-        when n is null and has_base then greatest(live - ended, 0)
+        when n is null and is_plausible then greatest(live - ended, 0)
         else (
-            with size as materialized (
-                select pages, least(pages, 1000) as drawn
-                from (select pg_relation_size('timer.timeout') / current_setting('block_size')::bigint as pages) s
-            ), page as materialized (
-                select floor((n + random()) * pages / drawn)::bigint as number from size, generate_series(0, drawn - 1) n
+            with page as materialized (
+                select floor((n + random()) * pages / drawn)::bigint as number from generate_series(0, drawn - 1) n
             )
-            select coalesce(sum(r.rows) * (select pages::numeric / drawn from size), 0)::bigint
+            select coalesce(sum(r.rows) * pages / drawn, 0)::bigint
             from page, lateral (
                 select count(*) as rows from timer.timeout
                 where ctid >= format('(%s,0)', number)::tid and ctid < format('(%s,0)', number + 1)::tid
@@ -54,7 +52,7 @@ const PENDING: &str = "
         )
     end, o.holder, o.age
     from (
-        select live, has_base, case
+        select live, is_plausible, pages, least(pages, 1000) as drawn, case
             when live + dead <= 20000 and pg_relation_size('timer.timeout_by_due') < 8000000
             then (select count(*) from (select from timer.timeout where ended is null limit 20001) t)
         end as n, (
@@ -62,14 +60,11 @@ const PENDING: &str = "
             where oid in ('timer.timeout_dead'::regclass, 'timer.timeout_tombstone'::regclass)
         ) as ended
         from (
-            select pg_stat_get_live_tuples('timer.timeout'::regclass) as live,
-                   pg_stat_get_dead_tuples('timer.timeout'::regclass) as dead,
-                   coalesce(
-                       pg_stat_get_last_analyze_time('timer.timeout'::regclass),
-                       pg_stat_get_last_autoanalyze_time('timer.timeout'::regclass),
-                       pg_stat_get_last_vacuum_time('timer.timeout'::regclass),
-                       pg_stat_get_last_autovacuum_time('timer.timeout'::regclass)
-                   ) is not null as has_base
+            select live, pages, pg_stat_get_dead_tuples(c.oid) as dead,
+                   abs(live - reltuples * pages / nullif(relpages, 0)) <= live * 0.05 as is_plausible
+            from pg_class c, pg_stat_get_live_tuples(c.oid) live,
+                 lateral (select pg_relation_size(c.oid) / current_setting('block_size')::bigint as pages) p
+            where c.oid = 'timer.timeout'::regclass
         ) s
     ) t left join lateral (
         select holder, (extract(epoch from clock_timestamp() - since) * 1000000)::bigint as age from (
