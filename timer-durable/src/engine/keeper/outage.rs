@@ -42,7 +42,7 @@ impl<S: Store> Keeper<S> {
     }
 
     /// Adds the calls that have waited to a batch. They come before all later messages about their
-    /// timeouts. Those that have waited for too long fail.
+    /// timeouts. A call that has waited for too long fails.
     pub(super) fn take_waiting(&mut self, collection: &mut Collection, now: Micros) {
         let mut is_over = false;
         for (since, message) in std::mem::take(&mut self.waiting) {
