@@ -1,9 +1,9 @@
 //! Timeouts that survive a restart.
 //!
 //! A timer in memory loses its timeouts when the process ends. The timeouts of a [`DurableTimer`]
-//! are in a store when [`DurableTimer::new_timeout`] returns, and they begin within a millisecond
-//! or two of their due time. Typical uses are closing unpaid orders, delayed messages, leases,
-//! retries and reminders.
+//! are in a store when [`DurableTimer::new_timeout`] returns, and half of them begin about a
+//! millisecond after their due time. [Promises](book::promises) has the slow ones. Typical uses are
+//! closing unpaid orders, delayed messages, leases, retries and reminders.
 //!
 //! ```
 //! use std::time::Duration;
