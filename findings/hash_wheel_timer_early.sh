@@ -3,9 +3,8 @@
 #
 # Guess: never early. The documentation of the schedule calls guarantees that an action does not
 # run before its delay is over.
-# Seen: with delays of whole milliseconds, many of 200 actions run early, by up to a millisecond.
-# The timer counts whole milliseconds of its own clock, and a delay that is set within one of them
-# counts from its begin.
+# Seen: with delays of whole milliseconds, 54 of 200 actions ran early, by up to 0.9 ms. Another
+# run had 57.
 # Versions: hierarchical_hash_wheel_timer 1.4.0. Date: 2026-11.
 set -euo pipefail
 dir=$(mktemp -d)
