@@ -20,7 +20,7 @@ impl Unhandled {
 }
 
 impl<S: Store> Keeper<S> {
-    /// Reports the topics whose pause is over, and forgets those that have had no timeout since.
+    /// Reports the topics whose pause is over. Forgets a topic if it has had no timeout since.
     pub(super) fn report_unhandled(&mut self) {
         let (timer, now) = (&self.settings.name, self.store.now());
         self.unhandled.0.retain(|topic, (timeouts, next)| {
