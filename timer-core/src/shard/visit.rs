@@ -226,6 +226,41 @@ mod tests {
         Arc::new(TimerContext::new(&Config::default(), Present::real(), Resolution::Exact(0)))
     }
 
+    /// Between the steps, another caller schedules timeouts that are due first, and cancels them.
+    #[test]
+    fn a_visit_to_a_hashed_wheel_ends_although_bounds_become_stale() {
+        const LISTS: u64 = 8;
+        let (context, block) = (exact(), pool().lease(1));
+        block.open(&context, WheelKind::Hashed { ticks_per_wheel: LISTS as usize });
+        let shard = block.shards[0];
+        let schedule = |tick| {
+            let (timeout, linked) = Timeout::new(shard.id(), Deadline::up(tick), Closure(|_: &Timeout| {}));
+            assert!(shard.schedule(linked, 0).is_some());
+            timeout
+        };
+        (0..12 * LISTS).for_each(|nth| drop(schedule((1 << 40) + nth)));
+        (1..=LISTS).for_each(|tick| drop(schedule(tick)));
+        let (mut taken, mut steps) = (0, 0);
+        loop {
+            let mut out = Slots::default();
+            let outcome = shard.visit(VisitStep::Next, LISTS, &mut out, &context);
+            (taken, steps) = (taken + out.len(), steps + 1);
+            if outcome == VisitOutcome::Last {
+                break;
+            }
+            for tick in LISTS + 1..=2 * LISTS {
+                for timeout in [schedule(tick), schedule(tick)] {
+                    drop(timeout.clone().cancel_by_stop());
+                    shard.unlink_cancelled(&timeout);
+                }
+            }
+            assert!(steps < 1_000);
+        }
+        assert!(taken == LISTS as usize && steps <= 1 + LISTS, "{steps} steps read {LISTS} lists");
+        assert_eq!(shard.earliest(), Some(LISTS + 1), "a bound of the caller");
+        drop(shard.close());
+    }
+
     #[test]
     fn timeouts_after_a_long_pause_do_not_cascade() {
         let (context, block) = (exact(), pool().lease(1));

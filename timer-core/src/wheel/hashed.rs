@@ -8,9 +8,12 @@
 //! values are due. Each of them is read as a whole, also the values of later rounds. A list is a
 //! bucket, like those of the hierarchical wheel, so it is read in sequence, a chunk at a time.
 //!
-//! A removal leaves the bound of a long list unchanged, so the bound may be too low. When nothing
-//! is due, the wheel reads the first list again if its bound is stale, before the owner goes to
-//! sleep. So the owner wakes up for a value that is gone at most once.
+//! A list has a second bound, which covers all values but the earliest one. A removal of that value
+//! falls back to it, so a value that is inserted and soon removed leaves no trace. After other
+//! removals from a long list, the bound may be too low. When nothing is due, the wheel reads the
+//! first list again if its bound is stale. If the owner takes these steps too before it goes to
+//! sleep, it wakes up for values that are gone at most once. A list is read once for each time of
+//! the clock, so the steps end even if others make bounds stale as fast.
 //!
 //! This module knows no clocks, keys or locks, and does no work per tick.
 
@@ -36,11 +39,21 @@ pub(crate) struct RawHashed<V, P> {
     /// One list for each tick of a round, or for several. The number is a power of two.
     lists: Box<[Bucket<V>]>,
     minima: Minima,
-    /// Whether the bounds of the lists may be too low although they are after `now`.
-    is_stale: Box<[bool]>,
+    bounds: Box<[Bound]>,
     /// The list that is being read.
     reading: Option<Reading>,
     base: Base<V, P>,
+}
+
+/// The facts about the bound of a list, which is its minimum.
+#[derive(Clone)]
+struct Bound {
+    /// A lower bound of all values but one.
+    second: u64,
+    /// The time of the clock at which the list was read last.
+    read_at: u64,
+    /// Whether the bound may be too low although it is after `now`.
+    is_stale: bool,
 }
 
 /// The progress in a list that is read in several steps. Until its end, the minimum of the list
@@ -61,8 +74,15 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
         let ticks_per_wheel = ticks_per_wheel.clamp(1, MAX_TICKS).next_power_of_two();
         let count = ticks_per_wheel.min(MAX_LISTS);
         let lists = (0..count).map(|_| Bucket::default()).collect();
-        let (minima, is_stale) = (Minima::new(count), vec![false; count].into());
-        RawHashed { ticks_per_wheel, lists, minima, is_stale, reading: None, base: Base::new(tracker) }
+        let bounds = vec![Bound { second: u64::MAX, read_at: 0, is_stale: false }; count].into();
+        RawHashed {
+            ticks_per_wheel,
+            lists,
+            minima: Minima::new(count),
+            bounds,
+            reading: None,
+            base: Base::new(tracker),
+        }
     }
 
     pub(crate) fn ticks_per_wheel(&self) -> usize {
@@ -80,7 +100,8 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
             u64::MAX => self.lists.iter().position(|list| list.values > 0)?,
             _ => self.minima.first(),
         };
-        (self.lists[list].earliest, self.is_stale[list]) = (u64::MAX, false);
+        self.lists[list].earliest = u64::MAX;
+        self.bounds[list] = Bound { second: u64::MAX, read_at: self.base.now, is_stale: false };
         Some(Reading { list, chunk: 0, bound })
     }
 
@@ -104,8 +125,15 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
             // Values that this moves were read already.
             bucket.keep_up(list as u32, (chunk * CHUNK) as u32, u64::MAX, tracker, discarded);
         }
-        self.minima.set(list, bucket.earliest);
+        let earliest = bucket.earliest;
+        self.set_bound(list, earliest);
         cost
+    }
+
+    /// Replaces both bounds of a list.
+    fn set_bound(&mut self, list: usize, earliest: u64) {
+        self.bounds[list].second = earliest;
+        self.minima.set(list, earliest);
     }
 }
 
@@ -121,6 +149,8 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
         }
         let list = deadline as usize & (self.lists.len() - 1);
         let Base { tracker, discarded, .. } = &mut self.base;
+        let second = &mut self.bounds[list].second;
+        *second = (*second).min(self.lists[list].earliest.max(deadline));
         self.lists[list].push(list as u32, (deadline, value), tracker, discarded);
         self.minima.lower(list, deadline);
     }
@@ -147,14 +177,17 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
 
     #[inline]
     fn removed(&mut self, id: u32, deadline: u64) {
-        if self.lists.get(id as usize).is_some_and(|list| list.earliest == deadline) {
-            self.is_stale[id as usize] = true;
+        let list = id as usize;
+        if let Some(bucket) = self.lists.get_mut(list).filter(|list| list.earliest == deadline) {
+            bucket.earliest = self.bounds[list].second;
+            self.bounds[list].is_stale = true;
+            self.minima.set(list, bucket.earliest);
         }
     }
 
     fn has_stale_bound(&self) -> bool {
-        let is_stale = || self.minima.earliest() != u64::MAX && self.is_stale[self.minima.first()];
-        self.reading.is_some() || is_stale()
+        let is_stale = |bound: &Bound| bound.is_stale && bound.read_at < self.base.now;
+        self.reading.is_some() || (self.minima.earliest() != u64::MAX && is_stale(&self.bounds[self.minima.first()]))
     }
 
     #[cold]
@@ -162,7 +195,9 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
         let (id, list) = (location.bucket, location.bucket as usize);
         let reading = self.reading.filter(|reading| reading.list == list);
         let is_unread = reading.is_some_and(|reading| location.position as usize / CHUNK >= reading.chunk);
+        let is_stale = self.bounds.get(list).is_some_and(|bound| bound.is_stale);
         let Some((bucket, tracker, discarded)) = self.bucket_mut(id) else { return };
+        let removed = if is_stale { bucket.earliest } else { removed };
         let is_empty = bucket.values == 0;
         // Values of a chunk that will be read must not move to one that was read.
         if is_empty || !is_unread {
@@ -173,7 +208,7 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
             self.reading = None;
         }
         if id != OVERDUE {
-            self.minima.set(list, earliest);
+            self.set_bound(list, earliest);
         }
     }
 
@@ -199,6 +234,7 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
         let overdue = mem::take(&mut self.base.overdue);
         let lists = self.lists.iter_mut().map(mem::take).collect::<Vec<_>>();
         self.minima = Minima::new(lists.len());
+        self.bounds.iter_mut().for_each(|bound| bound.second = u64::MAX);
         [overdue].into_iter().chain(lists).flat_map(|list| list.into_iter())
     }
 

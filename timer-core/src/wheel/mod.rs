@@ -22,7 +22,7 @@
 //! - A key whose value is gone never finds another value.
 //! - The memory follows the values that are in the wheel, not those that once were. Until the wheel
 //!   is empty, it also keeps the table of the keys of its peak, 12 bytes a key. Each bucket that
-//!   had a value may keep room for four. A hashed wheel also has about 80 bytes for each list.
+//!   had a value may keep room for four. A hashed wheel also has about 90 bytes for each list.
 //!
 //! The module knows no clocks, threads or locks. It calls no code of others but the closure given
 //! to `advance`.

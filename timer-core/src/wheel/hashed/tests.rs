@@ -102,9 +102,51 @@ fn a_stale_bound_causes_no_second_wake_up() {
         wheel.insert(100 + u64::from(value), value);
     }
     (0..40).for_each(|value| remove(&mut wheel, value));
-    assert_eq!(wheel.next_deadline(), Some(100), "a lower bound");
-    assert!(advance(&mut wheel, 100).is_empty());
+    assert_eq!(wheel.next_deadline(), Some(104), "a lower bound");
+    assert!(advance(&mut wheel, 104).is_empty());
     assert_eq!(wheel.next_deadline(), Some(140));
+}
+
+#[test]
+fn a_value_that_is_soon_removed_leaves_no_bound() {
+    let mut wheel = ring(1);
+    (0..100).for_each(|value| wheel.insert(1_000 + u64::from(value), value));
+    for delay in [900, 10, 500, 10] {
+        wheel.insert(delay, 100);
+        assert_eq!(wheel.next_deadline(), Some(delay));
+        remove(&mut wheel, 100);
+        wheel.check();
+        assert_eq!(wheel.next_deadline(), Some(1_000));
+    }
+}
+
+#[test]
+fn a_list_is_read_once_although_its_bound_becomes_stale_again() {
+    const LISTS: u32 = 8;
+    let mut wheel = ring(LISTS as usize);
+    let make_stale = |wheel: &mut RawHashed<u32, Tracked>| {
+        for list in 0..LISTS {
+            [list, list + LISTS].into_iter().for_each(|value| wheel.insert(1_000 + u64::from(list), value));
+            [list, list + LISTS].into_iter().for_each(|value| remove(wheel, value));
+        }
+    };
+    // Chunks that are full, so that a step reads one list.
+    for value in 2 * LISTS..LISTS * (CHUNK as u32 + 2) {
+        wheel.insert(10_000 + u64::from(value), value);
+    }
+    for now in [10, 1_004] {
+        let mut steps = 0;
+        make_stale(&mut wheel);
+        while wheel.take_next(now, &mut Bucket::default()) {
+            steps += 1;
+            assert!(steps <= LISTS, "a list was read twice");
+            make_stale(&mut wheel);
+        }
+        assert!(steps > 0);
+    }
+    // The clock has moved, so each list is read once more.
+    assert!(advance(&mut wheel, 1_007).is_empty());
+    assert_eq!(wheel.next_deadline(), Some(10_000 + 2 * u64::from(LISTS)));
 }
 
 #[test]
