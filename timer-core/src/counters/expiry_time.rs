@@ -23,15 +23,15 @@ pub(crate) struct ExpiryTime {
 }
 
 impl ExpiryTime {
-    /// Records that the thread of the turn took `nanos` for `expired` timeouts.
+    /// Records that the thread of the turn worked for `nanos()` nanoseconds on `expired` timeouts.
     #[inline]
-    pub(crate) fn record(&self, expired: usize, nanos: Nanos) {
+    pub(crate) fn record(&self, expired: usize, nanos: impl FnOnce() -> Nanos) {
         let (crowded, lone) = self.counts();
         let (count, is_crowd) = (expired as u64, expired >= CROWD);
         if count == 0 || crowded > 0 && !is_crowd {
             return;
         }
-        let (before, each) = (self.nanos(), nanos as f64 / expired as f64);
+        let (before, each) = (self.nanos(), nanos() as f64 / expired as f64);
         let now = match (crowded, is_crowd) {
             (0, false) if lone > 0 => before.min(each),
             (0, _) => each,
@@ -77,21 +77,21 @@ mod tests {
         let time = ExpiryTime::default();
         (0..CROWD as u64).for_each(|nth| {
             assert_eq!(time.get(), 0);
-            time.record(1, 3_000 - nth);
+            time.record(1, || 3_000 - nth);
         });
-        time.record(1, 4_000);
+        time.record(1, || 4_000);
         assert_eq!(time.get(), 3_001 - CROWD as u64);
-        time.record(1_000, 200_000);
-        time.record(1, 100);
+        time.record(1_000, || 200_000);
+        time.record(1, || 100);
         assert_eq!(time.get(), 200);
     }
 
     #[test]
     fn a_round_that_was_held_up_counts_at_most_twice() {
         let time = ExpiryTime::default();
-        [200_000, 100_000_000].into_iter().for_each(|nanos| time.record(1_000, nanos));
+        [200_000, 100_000_000].into_iter().for_each(|nanos| time.record(1_000, || nanos));
         assert_eq!(time.get(), 300);
-        (0..1_000).for_each(|_| time.record(1_000, 400_000));
+        (0..1_000).for_each(|_| time.record(1_000, || 400_000));
         assert_eq!(time.get(), 400);
     }
 }

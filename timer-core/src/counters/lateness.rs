@@ -116,8 +116,35 @@ impl Lateness {
         LateCause::ALL.into_iter().max_by_key(|cause| self.part(*cause)).filter(|cause| !self.part(*cause).is_zero())
     }
 
+    /// Returns the lateness that was added after `earlier`, an older lateness of the same timer.
+    ///
+    /// # Examples
+    ///
+    /// The main cause of the last minute:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::{LateCause, Timer};
+    ///
+    /// let (timer, mut driver) = Timer::builder().build_driven()?;
+    /// let minute_ago = timer.stats().lateness;
+    /// timer.new_timeout(Duration::from_millis(1), |_| {})?;
+    /// let begin = std::time::Instant::now();
+    /// while begin.elapsed() < Duration::from_millis(5) {}
+    /// driver.turn();
+    /// let minute = timer.stats().lateness.since(&minute_ago);
+    /// assert_eq!(minute.main_cause(), Some(LateCause::System));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "difference")]
+    #[must_use]
+    pub fn since(&self, earlier: &Lateness) -> Lateness {
+        let part = |cause: usize| self.parts[cause].saturating_sub(earlier.parts[cause]);
+        Lateness { parts: std::array::from_fn(part) }
+    }
+
     /// Returns the part that `cause` has.
-    pub(super) fn part_nanos(&self, cause: LateCause) -> Nanos {
+    pub(crate) fn part_nanos(&self, cause: LateCause) -> Nanos {
         self.parts[cause as usize]
     }
 
@@ -128,7 +155,8 @@ impl Lateness {
 
     #[inline]
     pub(crate) fn add(&mut self, cause: LateCause, nanos: Nanos) {
-        self.parts[cause as usize] += nanos;
+        let part = &mut self.parts[cause as usize];
+        *part = part.wrapping_add(nanos);
     }
 }
 
@@ -156,8 +184,8 @@ pub struct LateRun {
     /// [`TimerTask::name`](crate::TimerTask::name) returns another one.
     pub task: &'static str,
     /// The name of the task on the worker for which it waited longest, if tasks took at least a
-    /// tenth of the time. Tasks of several types in one batch cannot be told apart. In that case,
-    /// this is the one that was slow before, or the first one.
+    /// tenth of the time. Tasks of several names in one batch cannot be told apart, so such a batch
+    /// has no name.
     pub behind: Option<&'static str>,
     /// The time by which it was late.
     pub lateness: Lateness,
@@ -175,14 +203,12 @@ pub(crate) struct LatenessTotals {
 }
 
 impl LatenessTotals {
-    /// Adds the lateness of `count` runs, which had to wait for their ticks for `ticks`
-    /// nanoseconds altogether.
+    /// Adds the lateness of some runs.
     #[inline]
-    pub(crate) fn add(&self, each: &Lateness, count: u64, ticks: Nanos) {
-        for (total, part) in self.parts.iter().zip(each.parts).filter(|(_, part)| *part > 0) {
-            total.add(part.wrapping_mul(count));
+    pub(crate) fn add(&self, sums: &Lateness) {
+        for (total, part) in self.parts.iter().zip(sums.parts).filter(|(_, part)| *part > 0) {
+            total.add(part);
         }
-        self.parts[LateCause::Tick as usize].add(ticks);
     }
 
     /// Adds the wait of one run in the queue of an executor.

@@ -1,6 +1,7 @@
 //! The worst runs of the last minute.
 
-use super::lateness::LateRun;
+use super::lateness::{LateRun, Lateness};
+use crate::clock;
 use crate::deadline::Nanos;
 use crate::sync::Mutex;
 
@@ -22,23 +23,36 @@ pub(crate) const MIN_LATENESS: Nanos = 1_000_000;
 pub(crate) struct WorstRuns(Mutex<Vec<(u64, LateRun)>>);
 
 impl WorstRuns {
-    /// Keeps `run`, which was late at `now`, if it is among the worst. Does nothing if the list is
-    /// locked, because the worker does not wait for a reader.
+    /// Keeps a run of `task`, which was late by `late` at `now`, if it is among the worst. Calls
+    /// `split` for its lateness and the task behind which it was, only if so. Does nothing if the
+    /// list is locked, because the worker does not wait for a reader.
     #[cold]
-    pub(crate) fn offer(&self, run: LateRun, now: Nanos) {
+    pub(crate) fn offer(
+        &self,
+        task: &'static str,
+        late: Nanos,
+        now: Nanos,
+        split: impl FnOnce() -> (Lateness, Option<&'static str>),
+    ) {
         let Some(mut runs) = self.0.try_lock() else { return };
         let window = now / WINDOW;
         if runs.last().is_none_or(|(last, _)| *last != window) {
             runs.retain(|(of, _)| of + WINDOWS > window);
         }
         let of_window = || runs.iter().enumerate().filter(|(_, (of, _))| *of == window);
-        let same = of_window().find(|(_, (_, kept))| kept.task == run.task);
-        let least = || of_window().min_by_key(|(_, (_, kept))| kept.lateness.total());
+        let same = of_window().find(|(_, (_, kept))| kept.task == task);
+        let least = || of_window().min_by_key(|(_, (_, kept))| kept.lateness.nanos());
         let is_full = of_window().count() >= KEPT;
-        match same.or_else(|| least().filter(|_| is_full)).map(|(at, _)| at) {
-            None => runs.push((window, run)),
-            Some(at) if run.lateness.total() > runs[at].1.lateness.total() => runs[at] = (window, run),
-            Some(_) => {}
+        let place = same.or_else(|| least().filter(|_| is_full));
+        if place.is_some_and(|(_, (_, kept))| kept.lateness.nanos() >= late) {
+            return;
+        }
+        let place = place.map(|(at, _)| at);
+        let (lateness, behind) = split();
+        let run = (window, LateRun { task, behind, lateness, at: clock::instant(now) });
+        match place {
+            Some(at) => runs[at] = run,
+            None => runs.push(run),
         }
     }
 
@@ -63,8 +77,7 @@ impl WorstRuns {
 #[cfg(all(test, not(timer_loom)))]
 mod tests {
     use super::*;
-    use crate::counters::{LateCause, Lateness};
-    use std::time::Instant;
+    use crate::counters::LateCause;
 
     #[test]
     fn the_worst_run_of_each_task_is_kept_for_a_minute() {
@@ -73,7 +86,7 @@ mod tests {
         let offer = |task, nanos, now| {
             let mut lateness = Lateness::default();
             lateness.add(LateCause::System, nanos);
-            worst.offer(LateRun { task, behind: None, lateness, at: Instant::now() }, now);
+            worst.offer(task, nanos, now, || (lateness, None));
         };
         let listed = |now| worst.get(now).iter().map(|run| (run.task, run.lateness.nanos())).collect::<Vec<_>>();
         NAMES.iter().enumerate().for_each(|(nth, task)| offer(*task, nth as u64 + 1, begin));

@@ -4,8 +4,7 @@
 //! lock while the task runs or is dropped.
 
 use super::TimerLease;
-use crate::clock;
-use crate::counters::{LateCause, LateRun, Lateness, MIN_LATENESS};
+use crate::counters::{LateCause, Lateness, MIN_LATENESS};
 use crate::deadline::{Deadline, IMMEDIATE, Nanos};
 use crate::entry::state::{Due, Runs};
 use crate::entry::{Period, TaskRight, Timeout};
@@ -81,27 +80,28 @@ fn link_again(timeout: &Timeout, deadline: Deadline, now: Nanos, context: &Timer
 /// The lateness of a task when it was handed over to an executor.
 #[derive(Clone, Default)]
 pub(crate) struct Handover {
+    /// The time at which it was due.
+    pub(crate) due: Nanos,
     /// The beginning of the batch with which it was handed over.
     pub(crate) at: Nanos,
-    /// The split of a large lateness from the tick to `at`, and the task behind which it was.
-    pub(crate) before: Option<Arc<(Lateness, Option<&'static str>)>>,
+    /// Splits the time from `due` to `at` if it is long.
+    pub(crate) before: Option<Arc<Split>>,
 }
 
+/// A function that splits the time from a moment to a later one, and names the task that worked for
+/// much of it.
+pub(crate) type Split = dyn Fn(Nanos) -> (Lateness, Option<&'static str>) + Send + Sync;
+
 impl Handover {
-    /// Keeps the run that starts at `now` if it is among the worst.
-    #[cold]
-    fn offer(&self, right: &TaskRight<&Timeout>, now: Nanos, context: &TimerContext) {
-        let (deadline, resolution) = (right.deadline(), context.resolution);
-        let (mut lateness, behind) = self.before.as_deref().copied().unwrap_or_default();
+    /// Splits the lateness of a run that starts at `now`.
+    fn split(&self, deadline: Nanos, now: Nanos) -> (Lateness, Option<&'static str>) {
+        let (mut lateness, behind) = self.before.as_ref().map(|split| split(self.due)).unwrap_or_default();
         if self.before.is_none() {
-            let due = resolution.start_of(resolution.tick_of(deadline));
-            lateness.add(LateCause::Turn, self.at.saturating_sub(due));
+            lateness.add(LateCause::Turn, self.at.saturating_sub(self.due));
         }
-        let waited = self.at.saturating_sub(deadline.nanos());
-        lateness.add(LateCause::Tick, waited.saturating_sub(lateness.nanos()));
+        lateness.add(LateCause::Tick, self.due.saturating_sub(deadline));
         lateness.add(LateCause::Executor, now.saturating_sub(self.at));
-        let run = LateRun { task: right.timeout().kind().name(), behind, lateness, at: clock::instant(now) };
-        context.counters.worst.offer(run, now);
+        (lateness, behind)
     }
 }
 
@@ -148,9 +148,10 @@ fn start_queued(timeout: Timeout, handover: Option<&Handover>, context: &TimerCo
             if let Some(handover) = handover {
                 let queued = now.saturating_sub(handover.at);
                 counters.lateness.add_queued(queued);
-                counters.late_runs.record_part(LateCause::Executor, queued, 1);
+                counters.late_runs.record_queued(queued);
                 if lag >= MIN_LATENESS + context.tick_nanos() {
-                    handover.offer(&right, now, context);
+                    let split = || handover.split(right.deadline().nanos(), now);
+                    counters.worst.offer(timeout.kind().name(), lag, now, split);
                 }
             }
             if timeout.runs() == Runs::Once {

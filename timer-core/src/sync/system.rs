@@ -122,9 +122,19 @@ pub(crate) fn block_signals() {
     }
 }
 
+#[cfg(test)]
+thread_local! {
+    /// What [`cpu_use`] returns to this thread in a test.
+    pub(crate) static CPU_USE: Cell<Option<(u64, usize)>> = const { Cell::new(None) };
+}
+
 /// Returns the nanoseconds of CPU time that the calling thread has used, to the microsecond, and
 /// how often it has blocked. Returns `None` if the system does not tell them.
 pub(crate) fn cpu_use() -> Option<(u64, usize)> {
+    #[cfg(test)]
+    if let Some(set) = CPU_USE.get() {
+        return Some(set);
+    }
     #[cfg(all(target_os = "linux", not(miri)))]
     {
         use nix::sys::resource::{UsageWho, getrusage};

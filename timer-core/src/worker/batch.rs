@@ -1,7 +1,7 @@
 //! The entries that a visit has taken out of a wheel. They are decided one by one, and their tasks
 //! run or are handed over in batches.
 
-use super::runs::{Runs, due};
+use super::runs::Runs;
 use super::slow::{Blame, SlowTasks};
 use super::sweep::Sweeper;
 use super::timeline::Timeline;
@@ -42,7 +42,7 @@ pub(super) struct Batch {
     tasks: Vec<Task>,
     /// The runs of these tasks.
     queued: Runs,
-    /// The lateness of the last queued task, if it is large, and the time at which it was due.
+    /// What the last late task has taken along, and the begin of the timeline in it.
     handover: (Nanos, Handover),
     /// The number of tasks after which this batch ends.
     size: usize,
@@ -58,11 +58,11 @@ impl Batch {
     /// open.
     pub(super) fn begin_turn(&mut self, now: Nanos, has_slept: bool, context: &TimerContext) {
         self.size = FIRST_BATCH;
-        if !context.present.is_virtual() {
-            self.timeline.note_cpu_use(now);
-        }
         if has_slept {
             self.timeline.extend(now, LateCause::System, None);
+            if !context.present.is_virtual() {
+                self.timeline.note_cpu_use(now);
+            }
         } else {
             self.timeline.extend_turn(now, &context.counters.lock_waits);
         }
@@ -90,7 +90,7 @@ impl Batch {
                     now = if won == 0 { self.read_clock(context) } else { self.finish(engine, now) };
                     expired += won;
                     read_at = index;
-                    self.relink(shard, engine);
+                    now = self.relink(shard, engine, now);
                     if now > until {
                         visit.decided = index;
                         break;
@@ -113,14 +113,14 @@ impl Batch {
             }
         }
         expired += self.ran.len() + self.queued.len();
-        self.finish(engine, now);
+        now = self.finish(engine, now);
         self.sweeper.count(visit.decided - begin);
         if visit.decided == slots.len() {
             slots.clear();
             visit.decided = 0;
         }
         context.counters.in_flight.run_inline(false);
-        self.relink(shard, engine);
+        self.relink(shard, engine, now);
         expired
     }
 
@@ -131,12 +131,16 @@ impl Batch {
         BATCH.min(self.size.saturating_sub(self.ran.len())).min(size.saturating_sub(self.queued.len()))
     }
 
-    /// Gives the entries that were moved to a later deadline back to their shard.
-    fn relink(&mut self, shard: &Shard, engine: &Engine) {
-        if !self.moved_later.is_empty() {
-            shard.give_back(&mut self.moved_later, &engine.context);
-            self.moved_later.drain(..).for_each(|(_, timeout)| engine.leave_unclaimed(timeout));
+    /// Gives the entries that were moved to a later deadline back to their shard. Returns the
+    /// current time if there were any, else `now`.
+    fn relink(&mut self, shard: &Shard, engine: &Engine, now: Nanos) -> Nanos {
+        if self.moved_later.is_empty() {
+            return now;
         }
+        shard.give_back(&mut self.moved_later, &engine.context);
+        self.moved_later.drain(..).for_each(|(_, timeout)| engine.leave_unclaimed(timeout));
+        // The worker may have waited for the lock, which is no fault of the next tasks.
+        self.read_clock(&engine.context)
     }
 
     /// Reads the clock. The time since the last reading belongs to the turn.
@@ -155,7 +159,7 @@ impl Batch {
                 if timeout.runs() != state::Runs::Again {
                     context.end_expired();
                 }
-                self.ran.push(right.deadline().nanos(), tick, timeout.kind());
+                self.ran.push(right.deadline().nanos(), tick, timeout.kind(), context);
                 context.backpressure.inside_user_code(|| run(right, &timeout, context));
             }
             Due::Later(deadline) => self.moved_later.push((context.resolution.tick_of(deadline), timeout)),
@@ -167,8 +171,8 @@ impl Batch {
     fn collect(&mut self, timeout: Timeout, tick: u64, now: Nanos, engine: &Engine) {
         match timeout.state().enqueue(now) {
             Due::Won(deadline) => {
-                self.queued.push(deadline.nanos(), tick, timeout.kind());
-                let handover = self.handover(deadline.nanos(), tick, now, &engine.context);
+                let due = self.queued.push(deadline.nanos(), tick, timeout.kind(), &engine.context);
+                let handover = self.handover(due, now);
                 self.tasks.push(QueuedTask::task(timeout, &engine.lease, handover));
             }
             Due::Later(deadline) => self.moved_later.push((engine.context.resolution.tick_of(deadline), timeout)),
@@ -176,20 +180,20 @@ impl Batch {
         }
     }
 
-    /// Returns what a task takes along that is handed over in the batch of `now`.
+    /// Returns what a task that was due at `due` takes along if it is handed over in the batch of
+    /// `now`.
     #[inline]
-    fn handover(&mut self, deadline: Nanos, tick: u64, now: Nanos, context: &TimerContext) -> Handover {
-        if now.saturating_sub(deadline) >= MIN_LATENESS {
-            let due = due(deadline, tick, context);
-            if now.saturating_sub(due) >= MIN_LATENESS {
-                if self.handover.0 != due || self.handover.1.at != now {
-                    let before = Some(Arc::new(self.timeline.split(due)));
-                    self.handover = (due, Handover { at: now, before });
-                }
-                return self.handover.1.clone();
-            }
+    fn handover(&mut self, due: Nanos, now: Nanos) -> Handover {
+        if now.saturating_sub(due) < MIN_LATENESS {
+            return Handover { due, at: now, before: None };
         }
-        Handover { at: now, before: None }
+        let (since, last) = &self.handover;
+        if due < *since || last.at != now {
+            let copy = self.timeline.since(due);
+            let since = copy.begin();
+            self.handover = (since, Handover { due, at: now, before: Some(Arc::new(move |due| copy.split(due))) });
+        }
+        Handover { due, ..self.handover.1.clone() }
     }
 
     /// Ends a batch that began at `began`. Hands it over if there is an executor, and records the
@@ -201,11 +205,11 @@ impl Batch {
         }
         let context = &*engine.context;
         let now = context.now();
-        self.queued.split(&self.timeline, context, &mut self.slow);
+        self.queued.split(&mut self.timeline, context, &mut self.slow);
         self.size = BATCH.min(2 * self.size);
         if ran > 0 {
-            let blame = self.attribute(ran, began, now, context);
-            self.ran.split(&self.timeline, context, &mut self.slow);
+            let blame = self.attribute(ran, began, now);
+            self.ran.split(&mut self.timeline, context, &mut self.slow);
             self.slow.record(engine, ran, began, now, blame);
             self.ran.record(&context.counters.inline_lag, now);
             self.ran.clear();
@@ -217,10 +221,10 @@ impl Batch {
         self.execute(&**executor, engine);
         let after = context.now();
         if engine.runs_inline {
-            let blame = self.attribute(queued, now, after, context);
+            let blame = self.attribute(queued, now, after);
             self.slow.record(engine, queued, now, after, blame);
         } else {
-            self.timeline.extend(after, LateCause::Executor, None);
+            self.timeline.extend_by_work(after, LateCause::Executor, None, 0);
         }
         self.queued.clear();
         after
@@ -228,36 +232,28 @@ impl Batch {
 
     /// Extends the timeline to `now` by a batch of tasks.
     #[inline]
-    fn attribute(&mut self, tasks: usize, began: Nanos, now: Nanos, context: &TimerContext) -> Blame {
+    fn attribute(&mut self, tasks: usize, began: Nanos, now: Nanos) -> Blame {
         let (took, quick) = (now.saturating_sub(began), tasks as u64 * QUICK_TASK);
         if took > quick {
-            return self.attribute_slow(took, quick, now, context);
+            return self.attribute_slow(took, quick, now);
         }
         self.timeline.extend(now, LateCause::Turn, None);
         Blame::default()
     }
 
-    /// Extends the timeline to `now` by a batch that took long.
+    /// Extends the timeline to `now` by a batch that took long. Its task is known if all have one
+    /// name.
     #[cold]
-    fn attribute_slow(&mut self, took: Nanos, quick: Nanos, now: Nanos, context: &TimerContext) -> Blame {
-        let mut blame = Blame::default();
-        if took >= MIN_LATENESS && !context.present.is_virtual() {
-            blame.lost = self.timeline.note_cpu_use(now).min(took);
+    fn attribute_slow(&mut self, took: Nanos, quick: Nanos, now: Nanos) -> Blame {
+        // The tasks that ran here have left the list when those of an executor run.
+        let runs = if self.ran.len() > 0 { &self.ran } else { &self.queued };
+        let task = runs.only_task();
+        let lost = self.timeline.extend_by_work(now, LateCause::Tasks, task, 0);
+        if took - lost > quick && task.is_none() {
+            // The next slow task is found alone.
+            self.size = 1;
         }
-        if took - blame.lost > quick {
-            // The tasks that ran here have left the list when those of an executor run.
-            let runs = if self.ran.len() > 0 { &self.ran } else { &self.queued };
-            let (task, is_known) = runs.slow_task(self.slow.suspect).unzip();
-            match is_known {
-                Some(true) => self.slow.suspect = task,
-                // The next slow task is found alone.
-                _ => self.size = 1,
-            }
-            blame.task = task;
-        }
-        self.timeline.extend(now - blame.lost, LateCause::Tasks, blame.task);
-        self.timeline.extend(now, LateCause::System, None);
-        blame
+        Blame { task, lost }
     }
 
     /// Hands the collected tasks to the executor. A task that the executor refuses, or leaves in

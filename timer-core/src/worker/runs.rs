@@ -1,142 +1,128 @@
 //! The runs of a batch, and the split of their lateness.
 //!
-//! Runs of one tick and one type of task are late for the same reasons. They form a group, and the
-//! timeline is read once for it. The part of the tick is the rest, so the parts of a group add up
-//! to the lags that the histogram gets.
+//! One walk of the timeline splits the lateness of all runs of a batch, however their deadlines are
+//! ordered, so the explanation adds little to the lateness of a crowd. The sums of the parts are
+//! exact and add up to the lags that the histogram gets. In the histograms of the causes, a few of
+//! many late runs stand for the others.
 
 use super::slow::SlowTasks;
 use super::timeline::Timeline;
-use crate::clock;
-use crate::counters::{LagHistogram, LateCause, LateRun, Lateness, MIN_LATENESS};
+use crate::counters::{LagHistogram, LateCause, Lateness, MIN_LATENESS};
 use crate::deadline::{IMMEDIATE, Nanos};
 use crate::entry::TaskKind;
 use crate::timer_context::TimerContext;
 
-/// Successive runs of one type of task that are due in one tick.
-#[derive(Clone, Copy)]
-struct Group {
+/// The largest number of late runs for which one stands.
+const MAX_PER_SAMPLE: usize = 64;
+
+/// The most types of tasks whose worst runs a batch offers.
+const MAX_KINDS: usize = 4;
+
+/// A run that was won.
+struct Run {
+    deadline: Nanos,
+    /// The time at which its tick began.
+    due: Nanos,
     kind: TaskKind,
-    tick: u64,
-    /// The index of the first one.
-    begin: usize,
+}
+
+impl Run {
+    /// Returns `true` if both are of one type.
+    fn is_like(&self, other: &Run) -> bool {
+        self.kind.address() == other.kind.address()
+    }
+
+    /// Splits the lateness until the end of the timeline.
+    fn split(&self, timeline: &Timeline) -> (Lateness, Option<&'static str>) {
+        let (mut lateness, behind) = timeline.split(self.due);
+        lateness.add(LateCause::Tick, self.due - self.deadline);
+        (lateness, behind)
+    }
 }
 
 /// The runs of a batch that were won since it began.
 #[derive(Default)]
-pub(super) struct Runs {
-    deadlines: Vec<Nanos>,
-    /// The last group.
-    last: Option<Group>,
-    /// The other groups.
-    groups: Vec<Group>,
-}
+pub(super) struct Runs(Vec<Run>);
 
 impl Runs {
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.deadlines.len()
+        self.0.len()
     }
 
-    /// Adds a run that was linked under `tick`.
+    /// Adds a run that was linked under `tick`. Returns the time at which it was due.
     #[inline]
-    pub(super) fn push(&mut self, deadline: Nanos, tick: u64, kind: TaskKind) {
-        if self.last.map_or(0, |last| last.kind.address()) != kind.address()
-            || self.last.is_none_or(|last| last.tick != tick)
-        {
-            let group = Group { kind, tick, begin: self.deadlines.len() };
-            self.groups.extend(self.last.replace(group));
-        }
-        self.deadlines.push(deadline);
+    pub(super) fn push(&mut self, deadline: Nanos, tick: u64, kind: TaskKind, context: &TimerContext) -> Nanos {
+        let due = if tick == IMMEDIATE { deadline } else { context.resolution.start_of(tick).max(deadline) };
+        self.0.push(Run { deadline, due, kind });
+        due
     }
 
-    /// Returns the name of the task that probably made this batch slow. `suspect` was slow before.
-    /// Returns `true` as well if all tasks have this name.
+    /// Returns the name of the tasks if all have the same one.
     #[cold]
-    pub(super) fn slow_task(&self, suspect: Option<&'static str>) -> Option<(&'static str, bool)> {
-        let names = || self.groups.iter().chain(&self.last).map(|group| group.kind.name());
-        let first = names().next()?;
-        let others = || names().filter(|name| *name != first);
-        let known = others().find(|name| Some(*name) == suspect);
-        Some((known.unwrap_or(first), others().next().is_none()))
+    pub(super) fn only_task(&self) -> Option<&'static str> {
+        let name = self.0.first()?.kind.name();
+        self.0.iter().all(|run| run.kind.name() == name).then_some(name)
     }
 
     /// Splits the lateness of the runs until the end of the timeline.
     #[inline]
-    pub(super) fn split(&self, timeline: &Timeline, context: &TimerContext, slow: &mut SlowTasks) {
-        let Some(last) = &self.last else { return };
-        last.split(&self.deadlines[last.begin..], timeline, context, slow);
-        let mut end = last.begin;
-        for group in self.groups.iter().rev() {
-            group.split(&self.deadlines[group.begin..end], timeline, context, slow);
-            end = group.begin;
+    pub(super) fn split(&self, timeline: &mut Timeline, context: &TimerContext, slow: &mut SlowTasks) {
+        if self.0.is_empty() {
+            return;
+        }
+        let long_ago = timeline.end().saturating_sub(MIN_LATENESS);
+        let (mut late, mut ticks) = (0, 0_u64);
+        let mut sums = timeline.split_all(self.0.iter().map(|run| {
+            late += usize::from(run.due <= long_ago);
+            ticks = ticks.wrapping_add(run.due - run.deadline);
+            run.due
+        }));
+        sums.add(LateCause::Tick, ticks);
+        context.counters.lateness.add(&sums);
+        slow.waited(self.0.iter().map(|run| run.due), context);
+        if late > 0 {
+            self.explain(late, long_ago, timeline, context);
+        }
+    }
+
+    /// Counts the `late` runs that were due by `long_ago` by causes, and offers the worst ones.
+    #[cold]
+    fn explain(&self, late: usize, long_ago: Nanos, timeline: &Timeline, context: &TimerContext) {
+        let counters = &context.counters;
+        // Eight of 16, and two of 64.
+        let each = (late * late / 128).clamp(1, MAX_PER_SAMPLE);
+        let (mut left, mut next) = (late, late);
+        let (mut worst, mut last) = ([None::<&Run>; MAX_KINDS], None::<&Run>);
+        for run in self.0.iter().filter(|run| run.due <= long_ago) {
+            if left == next {
+                next = left.saturating_sub(each);
+                counters.late_runs.record(&run.split(timeline).0, (left - next) as u64);
+            }
+            left -= 1;
+            let is_as_late = |kept: &Run| kept.is_like(run) && kept.deadline <= run.deadline;
+            if !last.is_some_and(is_as_late) {
+                let place = worst.iter_mut().find(|place| place.is_none_or(|kept| kept.is_like(run)));
+                if let Some(place) = place {
+                    last = place.filter(|kept| is_as_late(kept)).or(Some(run));
+                    *place = last;
+                }
+            }
+        }
+        for run in worst.into_iter().flatten() {
+            let now = timeline.end();
+            counters.worst.offer(run.kind.name(), now - run.deadline, now, || run.split(timeline));
         }
     }
 
     /// Records the lags at `now`.
     pub(super) fn record(&self, lag: &LagHistogram, now: Nanos) {
-        self.deadlines.iter().for_each(|deadline| lag.record(now.saturating_sub(*deadline)));
+        self.0.iter().for_each(|run| lag.record(now.saturating_sub(run.deadline)));
     }
 
     pub(super) fn clear(&mut self) {
-        self.deadlines.clear();
-        self.groups.clear();
-        self.last = None;
+        self.0.clear();
     }
-}
-
-impl Group {
-    /// Splits the lateness of the runs with these deadlines.
-    #[inline]
-    fn split(&self, deadlines: &[Nanos], timeline: &Timeline, context: &TimerContext, slow: &mut SlowTasks) {
-        let (count, end) = (deadlines.len() as u64, timeline.end());
-        let sum = deadlines.iter().fold(0, |sum: u64, deadline| sum.wrapping_add(*deadline));
-        let late = end.wrapping_mul(count).wrapping_sub(sum);
-        if late == 0 {
-            return;
-        }
-        let due = due(end - late / count, self.tick, context);
-        let waited = end.saturating_sub(due);
-        let (each, _) = timeline.split(due);
-        context.counters.lateness.add(&each, count, late.saturating_sub(waited * count));
-        slow.waited(due, count, context);
-        if self.tick == IMMEDIATE && late >= MIN_LATENESS {
-            // These may have been due at very different times.
-            let long = deadlines.iter().filter(|deadline| end - **deadline >= MIN_LATENESS);
-            long.for_each(|deadline| context.counters.late_runs.record(&timeline.split(*deadline).0, 1));
-        }
-        if waited >= MIN_LATENESS {
-            if self.tick != IMMEDIATE {
-                let mut mean = each;
-                mean.add(LateCause::Tick, late / count - waited);
-                context.counters.late_runs.record(&mean, count);
-            }
-            let earliest = deadlines.iter().fold(end, |earliest, deadline| earliest.min(*deadline));
-            let (lateness, behind) = split(earliest, self.tick, timeline, context);
-            let at = clock::instant(timeline.end());
-            let run = LateRun { task: self.kind.name(), behind, lateness, at };
-            context.counters.worst.offer(run, timeline.end());
-        }
-    }
-}
-
-/// Returns the time at which a run of this deadline and tick was due.
-#[inline]
-pub(super) fn due(deadline: Nanos, tick: u64, context: &TimerContext) -> Nanos {
-    if tick == IMMEDIATE { deadline } else { context.resolution.start_of(tick).max(deadline) }
-}
-
-/// Splits the lateness of one run.
-#[cold]
-pub(super) fn split(
-    deadline: Nanos,
-    tick: u64,
-    timeline: &Timeline,
-    context: &TimerContext,
-) -> (Lateness, Option<&'static str>) {
-    let due = due(deadline, tick, context);
-    let (mut lateness, behind) = timeline.split(due);
-    lateness.add(LateCause::Tick, due - deadline);
-    (lateness, behind)
 }
 
 #[cfg(all(test, not(timer_loom)))]

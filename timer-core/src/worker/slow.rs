@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The reasons for which a batch took long.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Blame {
-    /// The name of the task that was probably slow.
+    /// The name of the tasks if all have the same one.
     pub(super) task: Option<&'static str>,
     /// The time for which the worker had lost its CPU.
     pub(super) lost: Nanos,
@@ -27,8 +27,6 @@ struct Slow {
 /// The warnings about slow tasks. Belongs to the turn's thread.
 #[derive(Default)]
 pub(crate) struct SlowTasks {
-    /// The task that was slow last, alone or among its like.
-    pub(super) suspect: Option<&'static str>,
     /// The time of the last warning.
     warned: Option<Nanos>,
     /// The next warning. It is emitted when all timeouts that waited for the batch have run.
@@ -69,14 +67,16 @@ impl SlowTasks {
         }
     }
 
-    /// Notes that `count` timeouts that were due at `due` have run. Warns of the slow batch if they
-    /// did not wait for it, because those that did have run before.
+    /// Notes that timeouts have run that were due at `dues`. Warns of the slow batch if some did
+    /// not wait for it, because those that did have run by then.
     #[inline]
-    pub(super) fn waited(&mut self, due: Nanos, count: u64, context: &TimerContext) {
-        match &mut self.pending {
-            None => {}
-            Some(slow) if due <= slow.end => slow.waited += count,
-            Some(_) => self.emit(context),
+    pub(super) fn waited(&mut self, dues: impl ExactSizeIterator<Item = Nanos>, context: &TimerContext) {
+        let Some(slow) = &mut self.pending else { return };
+        let count = dues.len();
+        let waited = dues.filter(|due| *due <= slow.end).count();
+        slow.waited += waited as u64;
+        if waited < count {
+            self.emit(context);
         }
     }
 

@@ -4,20 +4,35 @@
 //! the timeline has no gaps. The lateness of a run, from its tick to the reading after its batch,
 //! is an interval at the end of the timeline. Therefore its parts add up to it.
 
-use crate::counters::LateCause::{self, Lock, System, Tasks, Turn};
+use crate::counters::LateCause::{self, Executor, Lock, System, Tasks, Turn};
 use crate::counters::{Counter, Lateness};
 use crate::deadline::Nanos;
 use crate::sync::cpu_use;
+use std::mem;
 
 /// The most segments. When there are more, neighbors are joined.
 const CAPACITY: usize = 128;
 
+/// The time that a piece of work has to take for the loss of the CPU during it to be looked for,
+/// 100 us. The look is one system call.
+const MIN_LOSS: Nanos = 100_000;
+
+#[cfg(test)]
+thread_local! {
+    /// The number of walks of a timeline for one moment.
+    pub(super) static SPLITS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// A time that has one cause. It ends where the next one begins.
+#[derive(Clone)]
 struct Segment {
     begin: Nanos,
     cause: LateCause,
     /// The task that ran, if it is known.
     task: Option<&'static str>,
+    /// The number of runs that were due in this segment and the sum of their due times, while
+    /// [`Timeline::split_all`] counts them.
+    due: (u64, Nanos),
 }
 
 /// The timeline of one worker or driver.
@@ -28,14 +43,15 @@ pub(super) struct Timeline {
     end: Nanos,
     /// The part of the time in which the worker has waited for locks that is on the timeline.
     lock_waits: u64,
-    /// The thread's use of its CPU at some reading of the clock.
+    /// The thread's use of its CPU at the last note, and how often it had blocked. Stays `None` on
+    /// virtual time.
     cpu_use: Option<(Nanos, (u64, usize))>,
 }
 
 impl Default for Timeline {
     fn default() -> Self {
         let mut segments = Vec::with_capacity(CAPACITY);
-        segments.push(Segment { begin: 0, cause: System, task: None });
+        segments.push(Segment { begin: 0, cause: System, task: None, due: (0, 0) });
         Self { segments, end: 0, lock_waits: 0, cpu_use: None }
     }
 }
@@ -62,31 +78,55 @@ impl Timeline {
     #[inline]
     pub(super) fn extend_turn(&mut self, now: Nanos, lock_waits: &Counter) {
         let waited = lock_waits.get();
-        if waited != self.lock_waits {
-            let wait = waited.wrapping_sub(std::mem::replace(&mut self.lock_waits, waited));
+        let wait = waited.wrapping_sub(mem::replace(&mut self.lock_waits, waited));
+        if wait > 0 {
             self.extend(now.min(self.end.saturating_add(wait)), Lock, None);
         }
-        self.extend(now, Turn, None);
+        self.extend_by_work(now, Turn, None, wait);
     }
 
-    /// Notes how much CPU time the calling thread has used at `now`. Returns the time since the
-    /// last call in which it was ready and did not run, or 0 if it has blocked since.
-    pub(super) fn note_cpu_use(&mut self, now: Nanos) -> Nanos {
-        let at = cpu_use();
-        let Some((then, before)) = std::mem::replace(&mut self.cpu_use, at.map(|at| (now, at))) else { return 0 };
-        match at {
-            Some((used, blocked)) if blocked == before.1 => {
-                now.saturating_sub(then).saturating_sub(used.saturating_sub(before.0))
+    /// Extends the timeline to `now` by work of the calling thread, which has waited for `waited`
+    /// nanoseconds before. Returns the time in which it did not have the CPU. That time is the
+    /// system's, but a task that blocks counts all of its time.
+    #[inline]
+    pub(super) fn extend_by_work(
+        &mut self,
+        now: Nanos,
+        cause: LateCause,
+        task: Option<&'static str>,
+        waited: Nanos,
+    ) -> Nanos {
+        let took = now.saturating_sub(self.end);
+        let lost = if took < MIN_LOSS && waited == 0 { 0 } else { self.lost(now, cause, waited).min(took) };
+        self.extend(now - lost, cause, task);
+        self.extend(now, System, None);
+        lost
+    }
+
+    /// Returns the time since the last note in which the calling thread neither ran nor `waited`,
+    /// and makes a note. Returns 0 if user code may have blocked.
+    #[cold]
+    fn lost(&mut self, now: Nanos, cause: LateCause, waited: Nanos) -> Nanos {
+        let Some((then, (used, blocked))) = self.cpu_use else { return 0 };
+        self.note_cpu_use(now);
+        match self.cpu_use {
+            Some((_, (now_used, now_blocked))) if cause == Turn || now_blocked == blocked => {
+                now.saturating_sub(then).saturating_sub(waited).saturating_sub(now_used.saturating_sub(used))
             }
             _ => 0,
         }
+    }
+
+    /// Notes how much CPU time the calling thread has used at `now`. Not called on virtual time.
+    pub(super) fn note_cpu_use(&mut self, now: Nanos) {
+        self.cpu_use = cpu_use().map(|at| (now, at));
     }
 
     fn push(&mut self, cause: LateCause, task: Option<&'static str>) {
         if self.segments.len() == CAPACITY {
             self.join_neighbors();
         }
-        self.segments.push(Segment { begin: self.end, cause, task });
+        self.segments.push(Segment { begin: self.end, cause, task, due: (0, 0) });
     }
 
     /// Joins each segment with the next one, under the cause of the longer one.
@@ -102,10 +142,71 @@ impl Timeline {
         self.segments.truncate(CAPACITY / 2);
     }
 
+    /// Returns the segment of a moment.
+    fn segment_at(&self, moment: Nanos) -> usize {
+        self.segments.partition_point(|segment| segment.begin <= moment).saturating_sub(1)
+    }
+
+    /// Returns a copy of the timeline that begins with the segment of `moment`.
+    pub(super) fn since(&self, moment: Nanos) -> Timeline {
+        let segments = self.segments[self.segment_at(moment)..].to_vec();
+        Timeline { segments, end: self.end, lock_waits: 0, cpu_use: None }
+    }
+
+    pub(super) fn begin(&self) -> Nanos {
+        self.segments.first().map_or(0, |first| first.begin)
+    }
+
+    /// Returns the time since `begin` in which the worker had the CPU and the locks.
+    pub(super) fn worked_since(&self, begin: Nanos) -> Nanos {
+        let (parts, _) = self.split(begin);
+        [Turn, Tasks, Executor].map(|cause| parts.part_nanos(cause)).iter().sum()
+    }
+
+    /// Splits the times from each of `dues` to the end of the timeline, and returns the sums of the
+    /// parts.
+    #[inline]
+    pub(super) fn split_all(&mut self, dues: impl Iterator<Item = Nanos>) -> Lateness {
+        let (mut all, mut at, mut begin, mut length) = (0, 0, 0, 0);
+        let (mut count, mut sum) = (0, 0_u64);
+        for due in dues {
+            if due.wrapping_sub(begin) >= length {
+                self.note_due(at, mem::take(&mut count), mem::take(&mut sum));
+                at = self.segment_at(due);
+                begin = self.segments[at].begin;
+                length = self.segments.get(at + 1).map_or(Nanos::MAX, |next| next.begin) - begin;
+            }
+            count += 1;
+            all += 1;
+            sum = sum.wrapping_add(due);
+        }
+        self.note_due(at, count, sum);
+        let (mut parts, mut until) = (Lateness::default(), self.end);
+        for segment in self.segments.iter_mut().rev() {
+            if all == 0 {
+                break;
+            }
+            let (count, sum) = mem::take(&mut segment.due);
+            all -= count;
+            let (here, before) =
+                (until.wrapping_mul(count).wrapping_sub(sum), (until - segment.begin).wrapping_mul(all));
+            parts.add(segment.cause, here.wrapping_add(before));
+            until = segment.begin;
+        }
+        parts
+    }
+
+    fn note_due(&mut self, at: usize, count: u64, sum: Nanos) {
+        let due = &mut self.segments[at].due;
+        *due = (due.0 + count, due.1.wrapping_add(sum));
+    }
+
     /// Splits the time from `begin` to the end of the timeline. If tasks took a tenth of it,
     /// returns the longest of them as well.
     #[inline]
     pub(super) fn split(&self, begin: Nanos) -> (Lateness, Option<&'static str>) {
+        #[cfg(test)]
+        SPLITS.set(SPLITS.get() + 1);
         let (mut parts, mut until) = (Lateness::default(), self.end);
         let (mut tasks, mut longest, mut behind) = (0, 0, None);
         for segment in self.segments.iter().rev() {
@@ -125,3 +226,6 @@ impl Timeline {
         (parts, behind.filter(|_| 10 * tasks >= self.end.saturating_sub(begin)))
     }
 }
+
+#[cfg(all(test, not(timer_loom)))]
+mod tests;

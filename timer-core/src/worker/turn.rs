@@ -140,7 +140,7 @@ impl Dispatcher {
         let share = ROUND / visits.iter().filter(|visit| visit.is_open).count().max(1) as u64;
         let open = visits.iter_mut().filter(|visit| visit.is_open);
         let expired = open.map(|visit| visit.go_on(batch, engine, share)).sum();
-        engine.context.counters.expiry_time.record(expired, batch.timeline.end().saturating_sub(began));
+        engine.context.counters.expiry_time.record(expired, || batch.timeline.worked_since(began));
         expired
     }
 }

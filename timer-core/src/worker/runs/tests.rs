@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::entry::{Closure, Hooked, Timeout, TimerTask};
 use crate::sync::{Arc, Mutex};
 use crate::worker::Dispatcher;
+use crate::worker::timeline::SPLITS;
 use std::time::Duration;
 use timer_executor::{Task, TaskExecutor};
 
@@ -107,6 +108,34 @@ fn a_slow_task() {
     let worst = world.assert_cause(LateCause::Tasks);
     assert_eq!(worst.behind, Some("a slow task"));
     assert_eq!(world.engine.stats().lateness.part(LateCause::Tasks), world.engine.stats().lateness.total());
+}
+
+/// A task of another type is slow, in a batch with others.
+#[test]
+fn a_slow_task_among_others_is_not_guessed() {
+    let mut world = World::new(MILLI, None);
+    world.schedule(START + MILLI, || {});
+    world.schedule(START + MILLI, world.lasting(70 * MILLI));
+    world.schedule(START + 2 * MILLI, || {});
+    world.turn(START + MILLI);
+    world.turn(0);
+    assert_eq!(world.assert_cause(LateCause::Tasks).behind, None);
+}
+
+#[test]
+fn the_explanation_of_a_crowd_reads_the_timeline_rarely() {
+    const CROWD: u64 = 6_400;
+    for executor in [false, true] {
+        let executor = executor.then(|| Box::new(|task: Task| task.run()) as Box<dyn TaskExecutor>);
+        let mut world = World::new(MILLI, executor);
+        (0..CROWD).for_each(|nth| world.schedule(START + nth * 7_919 % CROWD * 100 * MICRO, || {}));
+        let before = SPLITS.get();
+        world.turn(START + SECOND);
+        let splits = SPLITS.get() - before;
+        assert!(splits <= CROWD as usize / 4, "{splits} splits");
+        let late = world.engine.stats().late_runs;
+        assert_eq!(late.count(LateCause::System), CROWD);
+    }
 }
 
 #[test]

@@ -185,3 +185,22 @@ fn the_lag_of_a_crowd_is_known_before_it_comes() {
     assert_eq!(expected, Duration::from_millis(40));
     assert_eq!(engine.stats().timeout_lag.since(&before).max(), expected);
 }
+
+/// The CPU time of the thread stands still, so its batches of 100 us and more were preempted.
+#[test]
+fn a_preempted_crowd_does_not_make_an_expiry_longer() {
+    let (timer, mut driver) = Timer::builder().build_driven().unwrap();
+    for _ in 0..1_000 {
+        let task = |_: &Timeout| {
+            let begin = std::time::Instant::now();
+            while begin.elapsed() < Duration::from_micros(10) {}
+        };
+        timer.new_timeout(Duration::ZERO, task).unwrap();
+    }
+    crate::sync::CPU_USE.set(Some((0, 0)));
+    while timer.pending_timeouts() > 0 {
+        driver.turn();
+    }
+    let time = timer.stats().expiry_time;
+    assert!(time < Duration::from_micros(5), "{time:?}");
+}
