@@ -59,6 +59,8 @@
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod alarm;
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+mod backlog;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod backpressure;
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub mod book;

@@ -1,15 +1,15 @@
 //! The context of a timer, the state that all of its parts share.
 
 use crate::alarm::Alarm;
+use crate::backlog::Backlog;
 use crate::backpressure::Backpressure;
 use crate::clock::Present;
 use crate::config::{Config, MissedTickBehavior};
 use crate::counters::{Limit, TimerCounters};
 use crate::deadline::Nanos;
-use crate::entry::Timeout;
 use crate::error::RejectReason;
 use crate::resolution::Resolution;
-use crate::sync::{AtomicBool, OnceLock, Ordering, Queue, Weak};
+use crate::sync::{AtomicBool, OnceLock, Ordering, Weak};
 use std::any::Any;
 use timer_executor::panics::{self, PanicMessage};
 
@@ -26,8 +26,8 @@ pub(crate) struct TimerContext {
     pub(crate) backpressure: Backpressure,
     pub(crate) limit: Option<Limit>,
     pub(crate) counters: TimerCounters,
-    /// Timeouts whose tasks an executor has dropped without running them.
-    pub(crate) abandoned: Queue<Timeout>,
+    /// The timeouts that wait for the executor.
+    pub(crate) backlog: Backlog,
     stopped: AtomicBool,
     draining: AtomicBool,
 }
@@ -44,7 +44,7 @@ impl TimerContext {
             backpressure: Backpressure::new(config.may_sleep),
             limit: config.max_pending.map(Limit::new),
             counters: TimerCounters::default(),
-            abandoned: Queue::new(),
+            backlog: Backlog::new(),
             stopped: AtomicBool::new(false),
             draining: AtomicBool::new(false),
         }
@@ -82,10 +82,11 @@ impl TimerContext {
         !self.stopped.swap(true, Ordering::AcqRel)
     }
 
-    /// Returns `true` if `stop` has begun. Called by a thread that has just pushed to `abandoned`.
+    /// Returns `true` if `stop` has begun. Called by a thread that has just abandoned
+    /// a task.
     ///
     /// If this read-modify-write comes before the one in `set_stopped`, the caller of `set_stopped`
-    /// empties the queue afterwards and sees the push. Otherwise this call returns `true`.
+    /// finds the task afterwards. Otherwise this call returns `true`.
     pub(crate) fn is_stopped_after(&self) -> bool {
         // ORDERING: AcqRel, as described above.
         self.stopped.fetch_or(false, Ordering::AcqRel)
@@ -151,7 +152,14 @@ impl TimerContext {
     /// Ends a timeout that was cancelled while its task waited in the executor's queue.
     pub(crate) fn end_cancelled_in_queue(&self) {
         self.end_cancelled();
-        self.counters.in_flight.unqueue();
+        self.leave_queue();
+    }
+
+    /// Takes a timeout out of the executor's queue that has ended or is linked again.
+    pub(crate) fn leave_queue(&self) {
+        let in_flight = &self.counters.in_flight;
+        in_flight.unqueue();
+        self.backlog.leave(in_flight.get().0);
     }
 
     /// Counts and traces a caught panic of a task, a hook, a waker or a `Drop` of the user.

@@ -127,13 +127,12 @@ pub struct TimerStats {
     pub rejected: u64,
     /// Panics of tasks, hooks, wakers and `Drop` implementations that were caught.
     pub task_panics: u64,
-    /// Tasks that the executor refused, lost or panicked over. They ran on the worker or were
-    /// returned by `stop_and_wait`.
+    /// Tasks that ran on the worker or were returned by `stop_and_wait`, because the executor
+    /// refused or dropped a task or panicked.
     pub executor_rejections: u64,
     /// The number of times that the worker or the driver looked for due timeouts.
     pub turns: u64,
-    /// Tasks that were handed over to run. A periodic task counts with every run. A task that is
-    /// moved while it waits in an executor's queue may count again.
+    /// Tasks that have started. A periodic task counts with every run.
     pub runs: u64,
     /// Entries that cascaded from a coarse level of the hierarchical wheel to a finer one.
     pub cascaded: u64,

@@ -244,16 +244,21 @@ impl Engine {
         entries.into_iter().filter_map(|timeout| self.end_one(timeout)).collect()
     }
 
-    /// Ends the tasks that an executor has dropped unrun. `stop_by_limit` returns them, because a
-    /// task that ran here could hold the calling thread beyond its limit.
+    /// Ends the timeouts whose tasks an executor has dropped unrun. `stop_by_limit` returns them,
+    /// because a task that ran here could hold the calling thread beyond its limit.
     fn end_abandoned(&self) -> Vec<Unprocessed> {
-        let context = &self.context;
-        let abandoned = std::iter::from_fn(|| context.abandoned.pop());
-        let ended = abandoned.filter_map(Timeout::cancel_abandoned).inspect(|_| {
-            context.counters.executor_rejections.add_contended(1);
-            context.end_cancelled_in_queue();
-        });
-        ended.map(|right| Unprocessed::new(right, context.clone())).collect()
+        let (context, mut ended) = (&self.context, Vec::new());
+        while context.backlog.take_abandoned() {
+            context.backlog.start_next(|timeout, _| {
+                let Some(right) = timeout.cancel_abandoned() else { return false };
+                context.counters.executor_rejections.add_contended(1);
+                context.end_cancelled();
+                context.counters.in_flight.unqueue();
+                ended.push(Unprocessed::new(right, context.clone()));
+                true
+            });
+        }
+        ended
     }
 
     pub(super) fn end_one(&self, timeout: Timeout) -> Option<Unprocessed> {

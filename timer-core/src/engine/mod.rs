@@ -10,7 +10,7 @@ mod lifecycle;
 mod run;
 mod unprocessed;
 
-pub(crate) use run::{Handover, QueuedTask, run, run_abandoned};
+pub(crate) use run::{QueuedTask, run, run_abandoned, run_one_abandoned};
 pub use unprocessed::{StopReport, Unprocessed};
 
 use crate::clock::{self, Present};
@@ -221,6 +221,7 @@ impl Engine {
         let counters = &self.context.counters;
         let (expired, cancelled) = (counters.expired(), self.cancelled());
         let (queued, running) = counters.in_flight.get();
+        let start_lag = counters.start_lag.snapshot();
         let inline_lag = counters.inline_lag.snapshot();
         TimerStats {
             pending: self.pending(),
@@ -231,7 +232,7 @@ impl Engine {
             task_panics: counters.task_panics.get(),
             executor_rejections: counters.executor_rejections.get(),
             turns: counters.turns.get(),
-            runs: counters.runs.get(),
+            runs: counters.runs.get() + start_lag.count(),
             cascaded: counters.cascaded.get(),
             inbox_handovers: self.shards().iter().map(|shard| shard.requests()).sum(),
             shards: self.shards().len() as u64,
@@ -241,7 +242,7 @@ impl Engine {
             longest_batch: Duration::from_nanos(counters.longest_batch.get(self.context.now())),
             tick_lag: counters.tick_lag.snapshot(),
             timeout_lag: counters.handover_lag.snapshot().merged(&inline_lag),
-            start_lag: counters.start_lag.snapshot().merged(&inline_lag),
+            start_lag: start_lag.merged(&inline_lag),
             queued,
             running,
             in_flight: queued + running,

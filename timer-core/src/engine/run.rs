@@ -4,9 +4,10 @@
 //! lock while the task runs or is dropped.
 
 use super::TimerLease;
+use crate::backlog::Handover;
 use crate::counters::{LateCause, Lateness, MIN_LATENESS};
 use crate::deadline::{Deadline, IMMEDIATE, Nanos};
-use crate::entry::state::{Due, Runs};
+use crate::entry::state::Runs;
 use crate::entry::{Period, TaskRight, Timeout};
 use crate::sync::{Arc, Running, event_of, while_running};
 use crate::timer_context::TimerContext;
@@ -47,7 +48,7 @@ fn run_again(right: TaskRight<&Timeout>, period: Period, due: Nanos, context: &T
     let now = context.now();
     match right.rearm(Deadline::up(period.next(due, now, context.tick_nanos(), context.missed_runs))) {
         Ok(deadline) => {
-            if let Some(right) = link_again(&timeout, deadline, now, context) {
+            if let Some(right) = timeout.link_again(deadline, now, context) {
                 context.contain(|| right.cancelled());
             } else if context.is_draining() {
                 let (cancel, right) = timeout.decide_cancel();
@@ -65,36 +66,15 @@ fn run_again(right: TaskRight<&Timeout>, period: Period, due: Nanos, context: &T
     }
 }
 
-/// Links an entry that waits again. If the timer was stopped and the entry still waits, cancels it
-/// and returns the right to its task.
-fn link_again(timeout: &Timeout, deadline: Deadline, now: Nanos, context: &TimerContext) -> Option<TaskRight<Timeout>> {
-    let tick = context.resolution.tick_from(deadline, now);
-    if timeout.link(deadline, tick).is_ok() {
-        return None;
-    }
-    // The entry is in no wheel, unless another thread has linked it since. In that case it may be
-    // queued or run, or `stop` may be about to end it, and the state word decides.
-    timeout.clone().cancel_by_stop().inspect(|_| context.end_cancelled())
-}
-
-/// The lateness of a task when it was handed over to an executor.
-#[derive(Clone, Default)]
-pub(crate) struct Handover {
-    /// The time at which it was due.
-    pub(crate) due: Nanos,
-    /// The beginning of the batch with which it was handed over.
-    pub(crate) at: Nanos,
-    /// Splits the time from `due` to `at` if it is long.
-    pub(crate) before: Option<Arc<Split>>,
-}
-
-/// A function that splits the time from a moment to a later one, and names the task that worked for
-/// much of it.
-pub(crate) type Split = dyn Fn(Nanos) -> (Lateness, Option<&'static str>) + Send + Sync;
-
 impl Handover {
     /// Splits the lateness of a run that starts at `now`.
     fn split(&self, deadline: Nanos, now: Nanos) -> (Lateness, Option<&'static str>) {
+        if deadline > self.at {
+            // The timeout was moved and handed over again, and this is its first item.
+            let mut lateness = Lateness::default();
+            lateness.add(LateCause::Executor, now.saturating_sub(deadline));
+            return (lateness, None);
+        }
         let (mut lateness, behind) = self.before.as_ref().map(|split| split(self.due)).unwrap_or_default();
         if self.before.is_none() {
             lateness.add(LateCause::Turn, self.at.saturating_sub(self.due));
@@ -105,20 +85,20 @@ impl Handover {
     }
 }
 
-/// The content of a task in an executor, a timeout that was handed over and has not started.
-/// If the executor drops it unrun, the worker runs it. Once the timer is stopped, the thread that
-/// drops it runs it, or `stop` runs or returns it.
+/// A task in an executor, which starts the next timeout of the backlog. If the executor drops it
+/// unrun and it is not a spare one, the worker does its work. Once the timer is stopped, the thread
+/// that drops it does so, or `stop` runs or returns the timeout.
 pub(crate) struct QueuedTask {
-    timeout: Option<Timeout>,
-    lease: Arc<TimerLease>,
+    lease: Option<Arc<TimerLease>>,
 }
 
 impl QueuedTask {
-    pub(crate) fn task(timeout: Timeout, lease: &Arc<TimerLease>, handover: Handover) -> Task {
-        let mut queued = QueuedTask { timeout: Some(timeout), lease: lease.clone() };
+    pub(crate) fn task(lease: &Arc<TimerLease>) -> Task {
+        let mut queued = QueuedTask { lease: Some(lease.clone()) };
         Task::new(move || {
-            if let Some(timeout) = queued.timeout.take() {
-                start_queued(timeout, Some(&handover), &queued.lease.context);
+            if let Some(lease) = queued.lease.take() {
+                let context = &lease.context;
+                context.backlog.start_next(|timeout, handover| start_queued(&timeout, handover, context, || {}));
             }
         })
     }
@@ -126,9 +106,12 @@ impl QueuedTask {
 
 impl Drop for QueuedTask {
     fn drop(&mut self) {
-        let Some(timeout) = self.timeout.take() else { return };
-        let context = &self.lease.context;
-        context.abandoned.push(timeout);
+        let Some(lease) = self.lease.take() else { return };
+        let context = &lease.context;
+        if context.backlog.take_spare() {
+            return;
+        }
+        context.backlog.abandon();
         if context.is_stopped_after() {
             run_abandoned(context);
         } else {
@@ -137,51 +120,49 @@ impl Drop for QueuedTask {
     }
 }
 
-/// Starts a task that was handed over, unless it was cancelled or moved since.
-fn start_queued(timeout: Timeout, handover: Option<&Handover>, context: &TimerContext) {
+/// Runs a timeout that was handed over. Calls `before_run` first. Returns `false` if the timeout
+/// was cancelled or moved since.
+fn start_queued(timeout: &Timeout, handover: &Handover, context: &TimerContext, before_run: impl FnOnce()) -> bool {
+    let Some(right) = timeout.start() else { return false };
     let (counters, now) = (&context.counters, context.now());
-    match timeout.start(now) {
-        Due::Won(right) => {
-            counters.in_flight.start();
-            let lag = now.saturating_sub(right.deadline().nanos());
-            counters.start_lag.record_contended(lag);
-            if let Some(handover) = handover {
-                let queued = now.saturating_sub(handover.at);
-                counters.lateness.add_queued(queued);
-                counters.late_runs.record_queued(queued);
-                if lag >= MIN_LATENESS + context.tick_nanos() {
-                    let split = || handover.split(right.deadline().nanos(), now);
-                    counters.worst.offer(timeout.kind().name(), lag, now, split);
-                }
-            }
-            if timeout.runs() == Runs::Once {
-                context.end_expired_elsewhere();
-            }
-            run(right, &timeout, context);
-            counters.in_flight.finish();
-        }
-        Due::Later(deadline) => {
-            // The timeout has ended or is linked when it leaves the count. Its task is dropped
-            // afterwards, because a `Drop` of the user may wait for the count.
-            let right = link_again(&timeout, deadline, now, context);
-            counters.in_flight.unqueue();
-            if let Some(right) = right {
-                context.contain(|| right.cancelled());
-            }
-        }
-        // The canceller decrements the count of queued tasks.
-        Due::Gone => {}
+    counters.in_flight.start();
+    before_run();
+    let due = right.deadline().nanos();
+    let lag = now.saturating_sub(due);
+    counters.start_lag.record_contended(lag);
+    let queued = now.saturating_sub(handover.at.max(due));
+    counters.lateness.add_queued(queued);
+    counters.late_runs.record_queued(queued);
+    if lag >= MIN_LATENESS + context.tick_nanos() {
+        counters.worst.offer(timeout.kind().name(), lag, now, || handover.split(due, now));
     }
+    if timeout.runs() == Runs::Once {
+        context.end_expired_elsewhere();
+    }
+    run(right, timeout, context);
+    counters.in_flight.finish();
+    true
 }
 
-/// Runs the tasks that an executor has dropped unrun, on this thread, even if the executor and the
-/// timer are gone.
+/// Does the work of the tasks that the executor has rejected or dropped, on this thread, even if
+/// the executor and the timer are gone.
 pub(crate) fn run_abandoned(context: &TimerContext) {
-    while let Some(timeout) = context.abandoned.pop() {
+    while run_one_abandoned(context) {}
+}
+
+/// Does the work of one such task. Returns `false` if there is none.
+pub(crate) fn run_one_abandoned(context: &TimerContext) -> bool {
+    let report = || {
         context.counters.executor_rejections.add_contended(1);
-        context.trace(|| tracing::warn!(timer = %context.name, "the executor dropped a task, so this thread runs it"));
-        start_queued(timeout, None, context);
+        context.trace(
+            || tracing::warn!(timer = %context.name, "the executor rejected or dropped a task, so this thread runs it"),
+        );
+    };
+    let found = context.backlog.take_abandoned();
+    if found {
+        context.backlog.start_next(|timeout, handover| start_queued(&timeout, handover, context, report));
     }
+    found
 }
 
 #[cfg(all(test, not(timer_loom)))]
@@ -191,12 +172,13 @@ mod tests {
     use crate::config::{Config, DrivenBy};
     use crate::engine::Engine;
     use crate::entry::Closure;
+    use crate::entry::state::Reset;
     use crate::sync::Mutex;
     use crate::worker::Dispatcher;
     use std::time::Duration;
 
-    /// A thread is preempted before it links an entry again. Another thread links the entry, which
-    /// is handed over, and then the timer is stopped.
+    /// A thread is preempted before it links an entry that it has moved. Another thread links the
+    /// entry, which is handed over, and then the timer is stopped.
     #[test]
     fn a_queued_task_is_left_to_its_executor_by_a_thread_that_links_too_late() {
         let kept = Arc::new(Mutex::new(Vec::new()));
@@ -207,17 +189,17 @@ mod tests {
         let mut dispatcher = Dispatcher::new(engine.clone());
         let Ok(timeout) = engine.schedule(Closure(|_: &Timeout| {}), Deadline::down) else { panic!("refused") };
         assert_eq!(dispatcher.turn_to_end(now), 1);
-        assert!(timeout.reset(Duration::from_secs(1)));
-        let Due::Later(deadline) = timeout.start(now) else { panic!("moved to later") };
-        context.counters.in_flight.unqueue();
+        let deadline = Deadline::after(now, Duration::from_secs(1));
+        let reset = timeout.state().reset(deadline, false);
+        assert_eq!(reset, Reset::WasQueued);
         assert!(timeout.expire_now());
         assert_eq!(dispatcher.turn_to_end(now), 1);
         engine.abandon();
-        assert!(link_again(&timeout, deadline, now, context).is_none());
+        assert!(timeout.finish_reset(reset, deadline, now));
         assert_eq!(context.counters.in_flight.get(), (1, 0));
         let mut tasks = std::mem::take(&mut *kept.lock());
-        tasks.pop().unwrap().run();
+        tasks.drain(..).for_each(Task::run);
         assert_eq!((context.counters.in_flight.get(), engine.pending()), ((0, 0), 0));
-        assert_eq!((engine.stats().expired, engine.stats().cancelled), (1, 0));
+        assert_eq!((engine.stats().expired, engine.stats().cancelled, engine.stats().runs), (1, 0, 1));
     }
 }

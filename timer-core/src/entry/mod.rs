@@ -294,10 +294,9 @@ impl Timeout {
         self.state().expire(now, self.runs()).won(|deadline| TaskRight::new(self, deadline))
     }
 
-    /// Wins the task of a queued entry, if it is due. Called by the thread that an executor has
-    /// chosen, once for each hand-over.
-    pub(crate) fn start(&self, now: Nanos) -> Due<TaskRight<&Timeout>> {
-        self.state().start(now, self.runs()).won(|deadline| TaskRight::new(self, deadline))
+    /// Wins the task of a queued entry. Called by the thread that an executor has chosen.
+    pub(crate) fn start(&self) -> Option<TaskRight<&Timeout>> {
+        self.state().start(self.runs()).map(|deadline| TaskRight::new(self, deadline))
     }
 
     /// Cancels the timeout. Returns the right to its task as well if it was waiting or queued. A

@@ -8,8 +8,7 @@
 //!
 //!   runs once        Waiting --expire--> Fired --end_run--> Expired
 //!   runs repeatedly  Waiting --expire--> Running --rearm--> Waiting   (after a reset: Moved --rearm--> Waiting)
-//!   with an executor Waiting --enqueue--> Queued --start--> Fired or Running
-//!                                         Queued --start--> Waiting  (a reset has moved it to later)
+//!   with an executor Waiting --enqueue--> Queued --start--> Fired or Running   (after a reset: Waiting)
 //!   ends             Waiting, Queued --cancel--> Cancelled
 //!                    Waiting --cancel_by_stop--> Cancelled
 //!                    Running, Moved --cancel--> Dying --end_run--> Cancelled  (the run drops the task)
@@ -221,19 +220,17 @@ impl AtomicState {
         self.win_due(State::Waiting, State::Queued, now)
     }
 
-    /// Starts a queued entry, unless a reset has moved it to later. Called once for each successful
-    /// `enqueue`, by the thread that an executor has chosen or that runs an abandoned task.
-    pub(super) fn start(&self, now: Nanos, runs: Runs) -> Due<Deadline> {
-        let started = |word: Word| {
-            let is_due = word.deadline().is_due(now);
-            let next = if is_due { word.with(runs.started()) } else { Word::unlinked(word.deadline()) };
-            (word.state() == State::Queued).then_some(next)
-        };
-        match self.update(started) {
-            Ok(word) if word.deadline().is_due(now) => Due::Won(word.deadline()),
-            Ok(word) => Due::Later(word.deadline()),
-            Err(_) => Due::Gone,
-        }
+    /// Starts a queued entry and returns its deadline. Returns `None` if the entry is not queued.
+    /// Called by the thread that an executor has chosen or that runs an abandoned task.
+    pub(super) fn start(&self, runs: Runs) -> Option<Deadline> {
+        let started = |word: Word| (word.state() == State::Queued).then(|| word.with(runs.started()));
+        self.update(started).ok().map(Word::deadline)
+    }
+
+    /// Returns `true` if the entry is queued and was not moved since `at`.
+    pub(crate) fn is_queued_since(&self, at: Nanos) -> bool {
+        let word = self.load();
+        word.state() == State::Queued && word.deadline().is_due(at)
     }
 
     /// Cancels the timeout. Any thread may call it.
@@ -290,13 +287,14 @@ impl AtomicState {
             let to = match word.state() {
                 State::Waiting if must_link(word) => Word::unlinked(deadline),
                 State::Waiting => Word::new(State::Waiting, deadline),
-                State::Queued => Word::new(State::Queued, deadline),
+                State::Queued => Word::unlinked(deadline),
                 State::Running | State::Moved => Word::new(State::Moved, deadline),
                 State::Fired | State::Expired | State::Dying | State::Cancelled => return None,
             };
             may(word).then_some(to)
         };
         match self.update(moved) {
+            Ok(word) if word.state() == State::Queued => Reset::WasQueued,
             Ok(word) if must_link(word) => Reset::MustLink,
             Ok(_) => Reset::Done,
             Err(_) => Reset::Lost,

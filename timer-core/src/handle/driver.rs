@@ -91,7 +91,7 @@ impl Driver {
         loop {
             context.alarm.arm();
             // If an executor has dropped a task, the loop must not sleep.
-            if !context.abandoned.is_empty() {
+            if context.backlog.has_abandoned() {
                 context.alarm.disarm();
                 return Turn { expired, next_deadline: Some(Instant::now()) };
             }

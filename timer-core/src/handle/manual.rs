@@ -101,7 +101,7 @@ impl ManualDriver {
         let (mut expired, mut has_passed_target) = (0, false);
         loop {
             let (next, mut at) = (engine.next(), self.present().saturating_sub(lag));
-            if engine.context.abandoned.is_empty() {
+            if !engine.context.backlog.has_abandoned() {
                 if next > resolution.tick_at(due_by) || (next == IMMEDIATE && has_passed_target) {
                     break;
                 }
@@ -229,7 +229,7 @@ impl ManualDriver {
         let context = &engine.context;
         let next = loop {
             context.alarm.arm();
-            if !context.abandoned.is_empty() {
+            if context.backlog.has_abandoned() {
                 return Some(self.present());
             }
             let next = engine.shards().iter().filter_map(|shard| shard.earliest()).min();

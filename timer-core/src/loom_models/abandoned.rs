@@ -33,7 +33,7 @@ fn dropped_unrun_and_sleep() {
     while outcome.ran() == 0 {
         context.alarm.arm();
         let next = engine.next();
-        if !context.abandoned.is_empty() {
+        if context.backlog.has_abandoned() {
             context.alarm.disarm();
             let _ = turn(&mut dispatcher);
         } else if context.alarm.set(next) {

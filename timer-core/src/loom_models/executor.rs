@@ -132,39 +132,39 @@ model!(check_heavy, start_and_cancel_and_reset,
     a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
 );
 
-/// A timeout that was moved returns to its wheel while the timer is stopped. Either `stop` returns
-/// it, or the thread that finds the shard closed cancels it.
-fn start_and_reset_and_stop() {
+/// A queued timeout is moved and returns to its wheel while the timer is stopped. Either `stop`
+/// returns it, or the thread that finds the shard closed cancels it.
+fn reset_and_stop() {
     let Queued { engine, timeout, outcome, task, .. } = queued(once);
-    assert!(timeout.reset(Duration::from_nanos(4)));
-    let runner = thread::spawn(move || task.run());
+    let mover = beside(&timeout, move |timeout| timeout.reset(Duration::from_nanos(4)));
     let handed_back = engine.stop().len();
-    runner.join().unwrap();
+    assert!(mover.join().unwrap());
+    task.run();
     assert!(handed_back <= 1 && timeout.is_cancelled(), "lost");
     assert_eq!((outcome.ran(), outcome.dropped(), engine.pending(), engine.stats().cancelled), (0, 1, 0, 1));
     assert_none_in_flight(&engine);
 }
 
-model!(check, start_and_reset_and_stop,
+model!(check, reset_and_stop,
     a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
 );
 
-/// A timeout that was moved returns to its wheel while `stop_and_wait` waits for the executor. When
-/// the call returns, the timeout has ended.
-fn start_and_reset_and_stop_and_wait() {
+/// A queued timeout is moved and returns to its wheel while `stop_and_wait` waits for the executor.
+/// When the call returns, the timeout has ended.
+fn reset_and_stop_and_wait() {
     let Queued { engine, timeout, outcome, task, .. } = queued(once);
-    assert!(timeout.reset(Duration::from_nanos(4)));
-    let runner = thread::spawn(move || task.run());
+    let mover = beside(&timeout, move |timeout| timeout.reset(Duration::from_nanos(4)));
     let report = engine.stop_by_limit(Duration::from_secs(60));
     assert_eq!(report.in_flight, 0);
     drop(report);
     assert!(timeout.is_cancelled() && engine.pending() == 0, "the timeout has not ended");
-    runner.join().unwrap();
+    assert!(mover.join().unwrap());
+    task.run();
     assert_eq!((outcome.ran(), outcome.dropped()), (0, 1));
     assert_none_in_flight(&engine);
 }
 
-model!(check, start_and_reset_and_stop_and_wait,
+model!(check, reset_and_stop_and_wait,
     a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
 );
 

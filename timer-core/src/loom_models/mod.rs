@@ -19,6 +19,7 @@
 //! | model | reason |
 //! |---|---|
 //! | `abandoned::dropped_unrun_and_cancel_and_stop` | three threads drop, cancel and stop a queued task |
+//! | `backlog::a_cancelled_timeout_and_the_next_one` | a task and a cancel access the backlog, and a turn hands over |
 //! | `bound::two_cancels_and_an_expiry` | three threads access the entry, the lock and the bound |
 //! | `cancel_vs_expire::cancel_and_reset_and_expire` | three threads access the entry and the lock, and a second turn follows |
 //! | `executor::start_and_cancel_and_reset` | three threads decide on a queued task, and a turn follows |
@@ -77,6 +78,7 @@ macro_rules! model {
 
 mod abandoned;
 mod alarm;
+mod backlog;
 mod bound;
 mod cancel_vs_expire;
 mod counts;

@@ -4,7 +4,7 @@
 use super::{Shard, shard_of};
 use crate::deadline::{Deadline, Nanos};
 use crate::entry::state::{Cancel, Reset};
-use crate::entry::{ShardId, Timeout};
+use crate::entry::{ShardId, TaskRight, Timeout};
 use crate::error::RejectReason;
 use crate::sync::Arc;
 use crate::timer_context::TimerContext;
@@ -86,10 +86,13 @@ impl Timeout {
     /// the reset was lost.
     #[inline]
     pub(crate) fn finish_reset(&self, reset: Reset, deadline: Deadline, now: Nanos) -> bool {
-        if reset == Reset::MustLink {
-            self.link_earlier(deadline, now);
+        match reset {
+            Reset::MustLink => self.link_earlier(deadline, now),
+            Reset::WasQueued => self.leave_queue(deadline, now),
+            Reset::Done => {}
+            Reset::Lost => return false,
         }
-        reset != Reset::Lost
+        true
     }
 
     #[cold]
@@ -100,6 +103,35 @@ impl Timeout {
         if let Some(context) = self.context() {
             let _ = self.link(deadline, context.resolution.tick_from(deadline, now));
         }
+    }
+
+    /// Links an entry that was moved out of the executor's queue.
+    #[cold]
+    fn leave_queue(&self, deadline: Deadline, now: Nanos) {
+        let Some(context) = self.context() else { return };
+        let right = self.link_again(deadline, now, &context);
+        // The timeout is linked or has ended when it leaves the count. Its task is dropped
+        // afterwards, because a `Drop` of the user may wait for the count.
+        context.leave_queue();
+        if let Some(right) = right {
+            context.contain(|| right.cancelled());
+        }
+    }
+
+    /// Links an entry that waits again. If the timer was stopped and the entry still waits, cancels
+    /// it and returns the right to its task.
+    pub(crate) fn link_again(
+        &self,
+        deadline: Deadline,
+        now: Nanos,
+        context: &TimerContext,
+    ) -> Option<TaskRight<Timeout>> {
+        if self.link(deadline, context.resolution.tick_from(deadline, now)).is_ok() {
+            return None;
+        }
+        // The entry is in no wheel, unless another thread has linked it since. In that case it may
+        // be queued or run, or `stop` may be about to end it, and the state word decides.
+        self.clone().cancel_by_stop().inspect(|_| context.end_cancelled())
     }
 
     /// Links the entry under `tick`, that of `deadline`, unless it has ended or is linked earlier.

@@ -1,9 +1,7 @@
 //! The types of the facade for a model checker (`--cfg timer_loom`, tests only).
 //!
-//! Atomics, cells, locks and threads are those of loom. The queue is a stand-in that guarantees no
-//! more than that of crossbeam. A pop that finds an item sees the writes before the push of that
-//! item. The stand-in keeps no order, and a pop may miss a push that did not happen before it.
-//! `Arc` and `OnceLock` are those of `std`, because they are not checked.
+//! Atomics, cells, locks and threads are those of loom. `Arc` and `OnceLock` are those of `std`,
+//! because they are not checked.
 //!
 //! A model that must fail names one line of the code that ships and a [`fault`] of it. The atomics
 //! and bells here are weaker in that line, and unchanged everywhere else.
@@ -20,7 +18,6 @@ pub(crate) use loom::lazy_static;
 pub(crate) use loom::thread::{JoinHandle, ThreadId, yield_now};
 pub(crate) use memory::Memory;
 use std::io;
-use std::sync::Mutex as StdMutex;
 pub(crate) use std::sync::atomic::Ordering;
 pub(crate) use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
@@ -67,62 +64,6 @@ impl<T> OnceRef<T> {
 
     pub(crate) fn get_or_init(&self, init: impl FnOnce() -> &'static T) -> &'static T {
         self.0.get_or_init(init)
-    }
-}
-
-/// There are few slots, so that the rare paths are common.
-const SLOTS: usize = 4;
-const EMPTY: usize = 0;
-const WRITING: usize = 1;
-const READY: usize = 2;
-
-/// An unordered bag with one release and one acquire per item.
-#[derive(Debug)]
-pub(crate) struct Queue<T> {
-    slots: Vec<(loom::sync::atomic::AtomicUsize, StdMutex<Option<T>>)>,
-}
-
-impl<T> Queue<T> {
-    pub(crate) fn new() -> Self {
-        Self { slots: (0..SLOTS).map(|_| (loom::sync::atomic::AtomicUsize::new(EMPTY), StdMutex::new(None))).collect() }
-    }
-
-    pub(crate) fn push(&self, item: T) {
-        for (state, slot) in &self.slots {
-            // ORDERING: Relaxed. The swap claims the slot. It deliberately does not acquire from
-            // the last reader.
-            if state.compare_exchange(EMPTY, WRITING, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-                *slot.lock().unwrap() = Some(item);
-                // ORDERING: Release pairs with the Acquire in `pop`.
-                state.store(READY, Ordering::Release);
-                return;
-            }
-        }
-        panic!("a model pushes more than {SLOTS} items");
-    }
-
-    pub(crate) fn pop(&self) -> Option<T> {
-        for (state, slot) in &self.slots {
-            // ORDERING: Acquire, as the swap below. A read-modify-write always sees the latest
-            // value, but a load may miss a push that did not happen before it, as crossbeam's pop
-            // may.
-            if state.load(Ordering::Acquire) != READY {
-                continue;
-            }
-            // ORDERING: Acquire pairs with the Release in `push`.
-            if state.compare_exchange(READY, WRITING, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                let item = slot.lock().unwrap().take();
-                // ORDERING: Relaxed, because the slot may be claimed again.
-                state.store(EMPTY, Ordering::Relaxed);
-                return item;
-            }
-        }
-        None
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        // ORDERING: Relaxed, the weakest ordering.
-        self.slots.iter().all(|(state, _)| state.load(Ordering::Relaxed) != READY)
     }
 }
 

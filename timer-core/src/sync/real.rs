@@ -1,5 +1,4 @@
-//! The types that ship: atomics and threads of `std`, the queue of crossbeam, and the locks of
-//! parking_lot.
+//! The types that ship, which are atomics and threads of `std` and the mutex of parking_lot.
 
 use std::io;
 use std::time::Instant;
@@ -23,7 +22,6 @@ pub(crate) type Mutex<T> = parking_lot::Mutex<T>;
 pub(crate) type MutexGuard<'a, T> = parking_lot::MutexGuard<'a, T>;
 /// A reference that is set once. Threads that race to set it agree on one.
 pub(crate) type OnceRef<T> = once_cell::race::OnceRef<'static, T>;
-pub(crate) type Queue<T> = crossbeam_queue::SegQueue<T>;
 
 /// A cell whose access an adjacent atomic decides. The interface is that of loom.
 #[derive(Debug)]

@@ -6,9 +6,10 @@ use super::slow::{Blame, SlowTasks};
 use super::sweep::Sweeper;
 use super::timeline::Timeline;
 use super::visit::Visit;
+use crate::backlog::{Handover, Item};
 use crate::counters::{LateCause, MIN_LATENESS};
 use crate::deadline::Nanos;
-use crate::engine::{Engine, Handover, QueuedTask, run, run_abandoned};
+use crate::engine::{Engine, QueuedTask, run, run_one_abandoned};
 use crate::entry::Timeout;
 use crate::entry::state::{self, Due};
 use crate::shard::{Shard, Slot};
@@ -38,9 +39,11 @@ const PREFETCHED: usize = 32;
 pub(super) struct Batch {
     /// The tasks that ran here, and the futures whose tasks were woken.
     ran: Runs,
-    /// The tasks for the executor.
+    /// The timeouts for the executor.
+    items: Vec<Item>,
+    /// The tasks that the executor gets for them. Empty between two hand-overs.
     tasks: Vec<Task>,
-    /// The runs of these tasks.
+    /// The runs of the timeouts for the executor.
     queued: Runs,
     /// What the last late task has taken along, and the begin of the timeline in it.
     handover: (Nanos, Handover),
@@ -173,7 +176,7 @@ impl Batch {
             Due::Won(deadline) => {
                 let due = self.queued.push(deadline.nanos(), tick, timeout.kind(), &engine.context);
                 let handover = self.handover(due, now);
-                self.tasks.push(QueuedTask::task(timeout, &engine.lease, handover));
+                self.items.push((timeout, handover));
             }
             Due::Later(deadline) => self.moved_later.push((engine.context.resolution.tick_of(deadline), timeout)),
             Due::Gone => {}
@@ -216,7 +219,6 @@ impl Batch {
         }
         let Some(executor) = engine.executor.as_ref().filter(|_| queued > 0) else { return now };
         self.queued.record(&context.counters.handover_lag, now);
-        context.counters.runs.add(queued as u64);
         context.counters.in_flight.queue(queued as u64);
         self.execute(&**executor, engine);
         let after = context.now();
@@ -256,33 +258,24 @@ impl Batch {
         Blame { task, lost }
     }
 
-    /// Hands the collected tasks to the executor. A task that the executor refuses, or leaves in
-    /// the batch because it panics, runs here.
+    /// Hands the collected timeouts over, with tasks for the executor. If the executor rejects a
+    /// task, or leaves it in the batch because it panics, and no other task is spare, its work is
+    /// done here.
     fn execute(&mut self, executor: &dyn TaskExecutor, engine: &Engine) {
         let context = &*engine.context;
+        let tasks = context.backlog.push(&mut self.items, context.counters.in_flight.get().0);
+        self.tasks.extend((0..tasks).map(|_| QueuedTask::task(&engine.lease)));
         let executed =
             context.backpressure.inside_user_code(|| panics::catch(|| executor.execute_batch(&mut self.tasks)));
         if let Err(message) = executed {
             context.trace(|| tracing::error!(timer = %context.name, panic = %message, "the executor panicked"));
         }
-        if !self.tasks.is_empty() {
-            self.run_rejected(engine);
-        }
-        if !context.abandoned.is_empty() {
-            context.backpressure.inside_user_code(|| run_abandoned(context));
-        }
-    }
-
-    #[cold]
-    fn run_rejected(&mut self, engine: &Engine) {
-        let context = &*engine.context;
-        for task in std::mem::take(&mut self.tasks) {
-            context.counters.executor_rejections.add_contended(1);
-            context
-                .trace(|| tracing::warn!(timer = %context.name, "the executor rejected a task, which runs on the worker instead"));
-            let began = context.now();
-            context.backpressure.inside_user_code(|| task.run());
-            self.slow.record(engine, 1, began, context.now(), Blame::default());
+        self.tasks.clear();
+        let mut began = context.now();
+        while context.backpressure.inside_user_code(|| run_one_abandoned(context)) {
+            let now = context.now();
+            self.slow.record(engine, 1, began, now, Blame::default());
+            began = now;
         }
     }
 }

@@ -55,7 +55,7 @@ pub(crate) fn run(engine: Arc<Engine>) {
             break;
         }
         let (now, open) = (context.now(), dispatcher.due());
-        if open.is_some() || next <= context.resolution.tick_at(now) || !context.abandoned.is_empty() {
+        if open.is_some() || next <= context.resolution.tick_at(now) || context.backlog.has_abandoned() {
             let due = if next == IMMEDIATE { now } else { context.resolution.start_of(next) };
             context.backpressure.set_due(due.min(now).min(open.unwrap_or(now)));
             context.alarm.disarm();

@@ -126,7 +126,7 @@ impl Dispatcher {
         if first <= tick {
             context.counters.tick_lag.record(now.saturating_sub(context.resolution.start_of(first)));
         }
-        if !context.abandoned.is_empty() {
+        if context.backlog.has_abandoned() {
             context.backpressure.inside_user_code(|| run_abandoned(context));
             self.batch.timeline.extend(context.now(), LateCause::Executor, None);
         }

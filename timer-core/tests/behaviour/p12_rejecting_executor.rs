@@ -53,7 +53,7 @@ fn a_rejection_and_a_panic_of_the_executor_are_traced() {
     accepted(timer.new_timeout(Duration::ZERO, |_| {}));
     let event = next(&complaints);
     assert_eq!(event.level, Level::WARN);
-    assert!(event.message.contains("rejected") && event.message.contains("runs on the worker"), "{event:?}");
+    assert!(event.message.contains("rejected") && event.message.contains("this thread runs it"), "{event:?}");
     accepted(timer.new_timeout(Duration::ZERO, |_| {}));
     let event = next(&complaints);
     assert_eq!(event.level, Level::ERROR);

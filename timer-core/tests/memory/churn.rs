@@ -6,9 +6,10 @@
 
 use crate::heap::*;
 use crate::support::*;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use timer_core::{Timeout, Timer, WheelKind};
+use timer_executor::{RayonExecutor, TaskExecutor, ThreadPoolExecutor};
 
 /// Bytes that a timeout may take while it is churned.
 const PER_TIMEOUT: usize = 1 << 10;
@@ -122,5 +123,39 @@ fn timeouts_are_cancelled_by_other_threads() {
         let label = format!("{amount} cancelled by others, {wheel:?}, {} requests", timer.stats().inbox_handovers);
         assert_at_most(&format!("{label}, peak"), peak, limit(0, 1) + WAITING * PER_TIMEOUT + REQUESTS);
         assert_at_most(&format!("{label}, left"), mark.falls_to(limit(0, 1)), limit(0, 1));
+    }
+}
+
+/// Timeouts that are cancelled or moved while they wait for a busy pool leave nothing behind.
+#[test]
+fn timeouts_that_leave_the_queue_of_a_busy_pool_are_freed() {
+    let _alone = exclusive();
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let pools: [(usize, Arc<dyn TaskExecutor>); 2] =
+        [(1, Arc::new(ThreadPoolExecutor::new(1))), (cpus, Arc::new(RayonExecutor::global()))];
+    for (threads, pool) in pools {
+        let (timer, mut driver) = Timer::builder().executor(pool).build_manual().unwrap();
+        let (open, gate) = channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let (begun, inside) = channel();
+        for _ in 0..threads {
+            let (begun, gate) = (begun.clone(), gate.clone());
+            accepted(timer.new_timeout(MILLI, move |_| {
+                begun.send(()).unwrap();
+                let _ = gate.lock().unwrap().recv();
+            }));
+        }
+        driver.advance(MILLI);
+        (0..threads).for_each(|_| next(&inside));
+        let mark = Mark::set();
+        for round in 0..MILLION / 1_000 {
+            let timeouts = schedule_many(&timer, 1_000, MILLI, MILLI);
+            driver.advance(2 * MILLI);
+            assert!(round % 2 == 0 || timeouts.iter().all(|timeout| timeout.reset(HOUR)));
+            assert!(timeouts.iter().all(Timeout::cancel));
+        }
+        assert_at_most("left the queue", mark.grown(), TABLES);
+        assert_eq!((timer.stats().runs, timer.stats().pending), (threads as u64, 0));
+        drop(open);
     }
 }

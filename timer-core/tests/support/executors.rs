@@ -49,6 +49,11 @@ impl TaskExecutor for Scripted {
 pub(crate) struct KeepingExecutor(Arc<Mutex<Vec<Task>>>);
 
 impl KeepingExecutor {
+    /// Returns the number of tasks.
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+
     /// Takes the tasks out, so that the test can run or drop them.
     pub(crate) fn take(&self) -> Vec<Task> {
         std::mem::take(&mut self.0.lock().unwrap())

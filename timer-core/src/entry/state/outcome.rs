@@ -2,7 +2,7 @@
 
 use crate::deadline::Deadline;
 
-/// The outcome of an attempt to expire or to start an entry.
+/// The outcome of an attempt to expire an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Due<T> {
@@ -31,8 +31,8 @@ impl<T> Due<T> {
 pub(crate) enum Cancel {
     /// Won, with the task.
     WasWaiting,
-    /// Won, with the task. The entry stays in the worker's batch or the executor's queue, and its
-    /// start does nothing.
+    /// Won, with the task. The worker's batch or the backlog keeps a reference to the entry, which
+    /// does nothing.
     WasQueued,
     /// Won, but a run is in progress and drops the task when it returns.
     WasRunning,
@@ -46,7 +46,9 @@ pub(crate) enum Cancel {
 pub(crate) enum Reset {
     /// Moved. The caller must link the entry under the new deadline.
     MustLink,
-    /// Moved. The wheel, the executor's task or a run in progress will find the new deadline.
+    /// Moved out of the executor's queue. The caller must link the entry under the new deadline.
+    WasQueued,
+    /// Moved. The wheel or a run in progress will find the new deadline.
     Done,
     /// Lost, because the timeout had ended. A call that brings a timeout forward also loses if the
     /// timeout is due or queued.

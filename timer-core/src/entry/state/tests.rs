@@ -38,7 +38,7 @@ fn every_state_answers_every_operation() {
         assert_eq!(fresh().cancel_by_stop(), waits);
         assert_eq!(fresh().expire(1_000, Runs::Once), if waits { Due::Won(at(1_000)) } else { Due::Gone });
         assert_eq!(fresh().enqueue(999), if waits { Due::Later(at(1_000)) } else { Due::Gone }, "never early");
-        assert_eq!(fresh().start(1_000, Runs::Again) == Due::Won(at(1_000)), state == State::Queued);
+        assert_eq!(fresh().start(Runs::Again) == Some(at(1_000)), state == State::Queued);
         assert_eq!(fresh().rearm(at(5)).is_none(), !runs);
         assert_eq!(fresh().fail(), runs);
         assert_eq!(fresh().wait_for_run(), matches!(state, State::Fired | State::Dying));
@@ -55,12 +55,15 @@ fn an_expiry_of_a_moved_entry_returns_the_new_deadline() {
 }
 
 #[test]
-fn a_queued_entry_that_is_not_due_waits_again() {
+fn a_reset_takes_an_entry_out_of_the_queue() {
     let state = word(State::Waiting, 5);
     assert_eq!(state.enqueue(5), Due::Won(at(5)));
-    assert_eq!(state.reset(at(9), false), Reset::Done);
-    assert_eq!(state.start(8, Runs::Once), Due::Later(at(9)));
-    assert!(state.is_waiting());
+    assert!(state.is_queued_since(5));
+    assert_eq!(state.reset(at(9), false), Reset::WasQueued);
+    assert!(state.is_waiting() && state.start(Runs::Once).is_none());
+    assert_eq!(state.reset(at(10), false), Reset::MustLink, "the first thread may be preempted");
+    assert_eq!(state.enqueue(10), Due::Won(at(10)));
+    assert!(!state.is_queued_since(5) && state.is_queued_since(10));
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! The ends of allocations for the checker. A use after the end, a second end, or a missing end
 //! fails the model.
 
-use super::{StdMutex, UnsafeCell, has_failed};
+use super::{UnsafeCell, has_failed};
 use loom::alloc::Track;
 use std::cell::RefCell;
+use std::sync::Mutex as StdMutex;
 
 thread_local! {
     /// The allocations that were freed in this execution.

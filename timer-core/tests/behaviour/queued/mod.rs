@@ -1,10 +1,9 @@
 //! Timeouts in an executor's queue are pending. They can be cancelled and moved there, they are
 //! counted, and `stop_and_wait` waits for them.
 //!
-//! A cancelled timeout leaves a shell in the queue, which does nothing when it starts. The shell of
-//! a timeout that was moved to later runs the task if it is due by then, and otherwise returns the
-//! timeout to its wheel.
+//! A timeout that is cancelled or moved there leaves its place to the next one at once.
 
+mod places;
 mod stop_and_wait;
 
 use crate::support::executors::KeepingExecutor;
@@ -73,7 +72,7 @@ fn cancel_wins_until_the_task_starts() {
     assert_eq!(end.dropped_on(), Some(canceller));
     let stats = timer.stats();
     assert_eq!((stats.pending, stats.cancelled, stats.expired, stats.queued), (0, 2, 0, 0));
-    assert_eq!(pool.run(), 2, "the pool runs two shells");
+    assert_eq!(pool.run(), 2, "the pool runs two spare tasks");
     let stats = timer.stats();
     assert_eq!((end.counts(), stats.expired, stats.task_panics, stats.start_lag.count()), ((0, 1), 0, 0, 0));
     assert!(once.is_cancelled() && rate.is_cancelled());

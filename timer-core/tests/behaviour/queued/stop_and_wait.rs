@@ -22,7 +22,7 @@ fn stop_and_wait_ends_a_hundred_tasks_on_two_threads() {
         };
         accepted(timer.new_timeout_at(deadline, slow));
     }
-    wait_until(|| timer.stats().runs == 100);
+    wait_until(|| timer.stats().timeout_lag.count() == 100);
     let report = timer.stop_and_wait(MAX_WAIT).unwrap();
     assert_eq!((report.unprocessed.len(), report.in_flight, ended.load(SeqCst)), (0, 0, 100));
     let stats = timer.stats();
@@ -55,7 +55,7 @@ fn stop_and_wait_returns_at_its_limit() {
 }
 
 #[test]
-fn stop_and_wait_does_not_wait_for_a_shell() {
+fn stop_and_wait_does_not_wait_for_a_spare_task() {
     let pool = KeepingExecutor::default();
     let timer = Timer::builder().executor(pool.clone()).build().unwrap();
     let timeout = accepted(timer.new_timeout(Duration::ZERO, |_| {}));
@@ -63,7 +63,7 @@ fn stop_and_wait_does_not_wait_for_a_shell() {
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| timer.stop_and_wait(MAX_WAIT).unwrap().in_flight);
         assert!(timeout.cancel());
-        assert_eq!(waits.join().unwrap(), 0, "the shell in the queue does not count");
+        assert_eq!(waits.join().unwrap(), 0, "the spare task in the queue does not count");
     });
     assert_eq!(pool.run(), 1);
 }

@@ -31,22 +31,23 @@ impl Mode {
 /// The world of an executor, set after the executor was made.
 pub(crate) type WorldSlot = Arc<OnceLock<Weak<World>>>;
 
-fn hand_over(known: &WorldSlot, batch: usize, rejected: usize) {
-    let world = known.get().and_then(Weak::upgrade).expect("the world is there");
-    world.watched(|| {
-        let mut model = world.model();
-        model.hand_over_batch(batch);
-        model.counts.executor_rejections += rejected as u64;
-    });
+fn world(known: &WorldSlot) -> Arc<World> {
+    known.get().and_then(Weak::upgrade).expect("the world is there")
+}
+
+fn hand_over(known: &WorldSlot) {
+    let world = world(known);
+    let handed_over = world.timer.stats().timeout_lag.count();
+    world.watched(|| world.model().hand_over_batch(handed_over));
 }
 
 /// Returns an executor that runs each task at once.
 pub(crate) fn closure(known: WorldSlot) -> impl Fn(Task) + Send + Sync + 'static {
     move |task| {
-        let world = known.get().and_then(Weak::upgrade).expect("the world is there");
-        let handed_over = world.timer.stats().runs;
+        let world = world(&known);
+        let handed_over = world.timer.stats().timeout_lag.count();
         world.watched(|| world.model().hand_over_next(handed_over));
-        task.run();
+        world.run_in_executor(task);
     }
 }
 
@@ -62,20 +63,16 @@ impl TaskExecutor for Unruly {
     }
 
     fn execute_batch(&self, tasks: &mut Vec<Task>) {
-        let all = tasks.len();
+        hand_over(&self.known);
+        let run = |task| world(&self.known).run_in_executor(task);
         match self.batches.fetch_add(1, Ordering::Relaxed) % 4 {
-            0 => {
-                hand_over(&self.known, all, 0);
-                tasks.drain(..).for_each(Task::run);
-            }
-            1 => hand_over(&self.known, all, all),
+            0 => tasks.drain(..).for_each(run),
+            1 => {}
             2 => {
-                hand_over(&self.known, all, 1);
                 drop(tasks.remove(0));
-                tasks.drain(..).for_each(Task::run);
+                tasks.drain(..).for_each(run);
             }
             _ => {
-                hand_over(&self.known, all, all);
                 let _in_hand = tasks.pop();
                 resume_unwind(Box::new("the executor"));
             }
@@ -90,7 +87,11 @@ pub(crate) struct Deferred {
 }
 
 impl Deferred {
-    /// Takes one of the waiting tasks, which may be an empty shell.
+    pub(crate) fn len(&self) -> u64 {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
+    }
+
+    /// Takes one of the waiting tasks, which may be a spare one.
     pub(crate) fn take(&self, any: usize) -> Option<Task> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let at = any.checked_rem(queue.len())?;
@@ -104,7 +105,7 @@ impl TaskExecutor for Deferred {
     }
 
     fn execute_batch(&self, tasks: &mut Vec<Task>) {
-        hand_over(&self.known, tasks.len(), 0);
+        hand_over(&self.known);
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).append(tasks);
     }
 }

@@ -5,7 +5,7 @@ use super::ops::{Kind, Op, Spawn, Target, When};
 use super::slot::{Counts, Slot, State, down, up};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use timer_core::{MissedTickBehavior, RejectReason, Timeout};
+use timer_core::{MissedTickBehavior, RejectReason};
 
 /// How often the tasks of one operation read the statistics.
 pub(crate) const LOOKS: u32 = 4;
@@ -22,10 +22,12 @@ pub(crate) struct Model {
     pub(crate) stopped: bool,
     /// The first failure.
     pub(crate) failure: Option<String>,
-    /// Tasks that the executor has lost and that run with the next turn, and all tasks that it has
-    /// lost so far.
+    /// Tasks that the executor has lost and whose work is done with the next turn, and all tasks
+    /// that it has lost so far.
     pub(crate) lost: u64,
     pub(crate) ever_lost: u64,
+    /// Whether the executor runs a task. Otherwise the timer does.
+    pub(crate) in_executor: bool,
     /// Whether lost tasks may run now, because nothing was handed over since time moved.
     pub(crate) runs_lost: bool,
     /// Timeouts that the turn took out of the wheel before it runs lost tasks.
@@ -55,6 +57,7 @@ impl Model {
             failure: None,
             lost: 0,
             ever_lost: 0,
+            in_executor: false,
             runs_lost: false,
             collected: Vec::new(),
             links: 0,
@@ -205,55 +208,6 @@ impl Model {
         }
     }
 
-    /// Returns `true` if the executor's queue has a task of a moved timeout, a shell, which will
-    /// not run it.
-    pub(crate) fn is_moved_shell(&self, id: usize) -> bool {
-        self.slots[id].state == State::Handed && self.slots[id].deadline > self.now
-    }
-
-    /// Returns `true` if a timeout must not be moved to `at`, because the executor may have lost
-    /// its task. The model does not know which lost tasks run with the next turn, and whether the
-    /// timeout is handed over again.
-    pub(crate) fn is_lost(&self, id: usize, at: u128) -> bool {
-        let comes_again = self.runs_lost && self.now < at && at <= self.target;
-        self.slots[id].state == State::Handed && (self.lost > 0 || comes_again)
-    }
-
-    /// Cancels a moved timeout whose shell leaves the queue after `stop`. The timeout's end shows
-    /// this.
-    pub(crate) fn come_out_after_stop(&mut self, id: usize) {
-        if self.stopped && self.is_moved_shell(id) {
-            self.relink(id);
-        }
-    }
-
-    /// Finds moved timeouts whose shells have left the queue and which wait again. The executor
-    /// chooses the order of its tasks, so only the handle shows this. The caller does this before
-    /// each operation, because the wheel knows the deadline at which the shell left, and a later
-    /// move may leave a former deadline behind.
-    pub(crate) fn take_out_shells(&mut self) {
-        let waits = |handle: &Timeout| format!("{handle:?}").contains("pending");
-        for id in 0..self.slots.len() {
-            if self.is_moved_shell(id) && self.slots[id].handle.as_ref().is_some_and(waits) {
-                self.relink(id);
-            }
-        }
-    }
-
-    /// Lets a timeout wait again after its shell has left the queue, or cancels it if the timer is
-    /// stopped.
-    pub(crate) fn relink(&mut self, id: usize) {
-        let slot = &mut self.slots[id];
-        slot.linked = slot.deadline;
-        slot.state = State::Waiting;
-        self.links += 1;
-        if self.stopped {
-            slot.state = State::Cancelled;
-            slot.contained = true;
-            self.counts.cancelled += 1;
-        }
-    }
-
     fn move_to(&mut self, id: usize, deadline: u128) -> bool {
         let slot = &mut self.slots[id];
         match slot.state {
@@ -265,7 +219,15 @@ impl Model {
             State::Waiting => {
                 slot.former.insert(slot.deadline);
             }
-            State::Handed => {}
+            State::Handed => {
+                slot.linked = deadline;
+                slot.state = State::Waiting;
+                if self.stopped {
+                    slot.state = State::Cancelled;
+                    slot.contained = true;
+                    self.counts.cancelled += 1;
+                }
+            }
             State::InRun if slot.is_periodic() => slot.moved = true,
             _ => return false,
         }
@@ -278,7 +240,7 @@ impl Model {
     pub(crate) fn close(&mut self) {
         self.stopped = true;
         self.target = self.now;
-        self.counts.executor_rejections += std::mem::take(&mut self.lost);
+        self.lost = 0;
     }
 
     /// Hands back the waiting timeouts.

@@ -35,7 +35,6 @@ impl Model {
         let lag = u64::try_from(due - slot.deadline).unwrap_or(u64::MAX);
         self.counts.lag = self.counts.lag.saturating_add(lag);
         self.counts.lags += 1;
-        self.counts.runs += 1;
         let slot = &mut self.slots[id];
         slot.state = State::Handed;
     }
@@ -49,15 +48,15 @@ impl Model {
             self.collected = self.waiting().filter(|id| self.slots[*id].linked <= self.now).collect();
         }
         self.runs_lost = lost > 0;
-        self.counts.executor_rejections += lost;
         self.ever_lost += lost;
     }
 
-    /// Hands over all timeouts that are due next, together.
-    pub(crate) fn hand_over_batch(&mut self, expected: usize) {
+    /// Hands over all timeouts that are due next, together. The timer has handed over `all`
+    /// timeouts so far.
+    pub(crate) fn hand_over_batch(&mut self, all: u64) {
         let due = self.hand_over_due();
-        give_up_if(due.len() > expected);
-        assert_eq!(due.len(), expected, "the due batch is {due:?}");
+        give_up_if(self.counts.lags > all);
+        assert_eq!(self.counts.lags, all, "the due batch is {due:?}");
     }
 
     /// Hands over one more timeout of a batch that is handed over one by one. The timer has handed
@@ -65,7 +64,7 @@ impl Model {
     pub(crate) fn hand_over_next(&mut self, all: u64) {
         if self.batch_left == 0 {
             self.batch_left = self.hand_over_due().len();
-            give_up_if(self.counts.runs > all);
+            give_up_if(self.counts.lags > all);
         }
         let left = self.batch_left.checked_sub(1);
         self.batch_left = left.expect("a timeout is due");
@@ -74,7 +73,7 @@ impl Model {
     fn hand_over_due(&mut self) -> Vec<usize> {
         self.count_panics();
         self.runs_lost = false;
-        self.take_out_all_shells();
+        self.check_handed();
         let next = self.next();
         let mut due: Vec<usize> =
             self.waiting().filter(|id| Some(self.slots[*id].deadline.max(self.now)) == next).collect();
@@ -87,18 +86,11 @@ impl Model {
         due
     }
 
-    /// Takes out the shells between two batches. If the executor keeps no shells, all have left by
-    /// now. A timeout that has waited again may be in the queue again, so its handle shows nothing.
-    fn take_out_all_shells(&mut self) {
-        if self.keeps {
-            return self.take_out_shells();
-        }
-        for id in 0..self.slots.len() {
-            if self.is_moved_shell(id) {
-                self.relink(id);
-            }
-            assert_ne!(self.slots[id].state, State::Handed, "{id} is handed over and has not run");
-        }
+    /// Checks between two batches that an executor which keeps no tasks has none.
+    fn check_handed(&self) {
+        let is_handed = |id: &usize| self.slots[*id].state == State::Handed;
+        let left = (0..self.slots.len()).find(is_handed).filter(|_| !self.keeps);
+        assert_eq!(left, None, "a timeout is handed over and has not run");
     }
 
     /// Begins the run of a task. `inline` means that no hand-over came before. Returns `true` if
@@ -115,7 +107,9 @@ impl Model {
             assert!(slot.deadline <= self.now, "{id} starts at {} and is due at {}", self.now, slot.deadline);
             slot.state = State::InRun;
             slot.moved = false;
+            self.counts.runs += 1;
             self.counts.starts += 1;
+            self.counts.executor_rejections += u64::from(!inline && !self.in_executor);
             self.counts.expired += u64::from(!slot.is_periodic());
             let lag = u64::try_from(self.now - slot.deadline).unwrap_or(u64::MAX);
             self.counts.start_lag = self.counts.start_lag.saturating_add(lag);
@@ -166,7 +160,7 @@ impl Model {
     pub(crate) fn arrive(&mut self) {
         self.count_panics();
         self.runs_lost = false;
-        self.take_out_all_shells();
+        self.check_handed();
         self.now = self.target;
         if let Some(late) = self.waiting().find(|id| self.slots[*id].deadline <= self.now) {
             panic!("{late} was due at {} and has not run by {}", self.slots[late].deadline, self.now);

@@ -15,6 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use timer_core::{StopError, Timeout, Timer};
+use timer_executor::Task;
 
 pub(crate) struct World {
     pub(crate) timer: Timer,
@@ -69,9 +70,15 @@ impl World {
         self.model().failure.as_deref() == Some(SPLIT)
     }
 
+    /// Runs a task on behalf of the executor.
+    pub(crate) fn run_in_executor(&self, task: Task) {
+        self.model().in_executor = true;
+        task.run();
+        self.model().in_executor = false;
+    }
+
     /// Applies an operation that tasks may also perform.
     pub(crate) fn apply(self: &Arc<Self>, op: &Op, own: Own<'_>) {
-        self.model().take_out_shells();
         match op {
             Op::Schedule(spawn) => self.schedule(spawn),
             Op::Cancel(target) => self.cancel(*target, own),
@@ -83,11 +90,7 @@ impl World {
             Op::Forget(target) => {
                 let picked = self.picked(*target, own);
                 if let Some((id, _)) = picked {
-                    let mut model = self.model();
-                    // Only the handle of a timeout that was moved in the executor's queue shows
-                    // when it waits again.
-                    let handle = if model.is_moved_shell(id) { None } else { model.slots[id].handle.take() };
-                    drop(model);
+                    let handle = self.model().slots[id].handle.take();
                     drop(handle);
                 }
             }
@@ -234,9 +237,6 @@ impl World {
         let Some((id, handle)) = self.picked(target, own) else { return };
         let mut model = self.model();
         let delay = model.delay(when);
-        if model.is_lost(id, model.at(when)) {
-            return;
-        }
         let expected = model.reset(id, delay);
         let state = model.slots[id].state;
         drop(model);
@@ -248,9 +248,6 @@ impl World {
         let mut model = self.model();
         let at = model.at(when);
         let Some(instant) = self.instant(at) else { return };
-        if model.is_lost(id, at) {
-            return;
-        }
         let expected = model.reset_at(id, at);
         let state = model.slots[id].state;
         drop(model);
@@ -294,7 +291,6 @@ impl World {
     pub(crate) fn call_hook(self: &Arc<Self>, id: usize, timeout: &Timeout) -> bool {
         let mut model = self.model();
         model.count_panics();
-        model.come_out_after_stop(id);
         let slot = &mut model.slots[id];
         assert!(matches!(slot.state, State::Cancelled | State::HandedBack), "the hook of {id} ran in {:?}", slot.state);
         assert!(!std::mem::replace(&mut slot.hook_called, true), "the hook of {id} ran twice");
@@ -316,7 +312,6 @@ impl World {
     pub(crate) fn freed(self: &Arc<Self>, id: usize, script: &[Op]) {
         let mut model = self.model();
         model.count_panics();
-        model.come_out_after_stop(id);
         let slot = &mut model.slots[id];
         assert!(!std::mem::replace(&mut slot.freed, true), "the captures of {id} were dropped twice");
         assert!(
