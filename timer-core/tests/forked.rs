@@ -1,4 +1,4 @@
-//! Children that are forked while other threads build and drop timers. It needs Linux.
+//! Children that are forked while other threads build, use and drop timers. It needs Linux.
 
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
@@ -9,8 +9,9 @@ mod support;
 use fork::{Fork, fork};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
-use support::{MAX_WAIT, MICRO, SECOND, watch_for};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+use support::{MAX_WAIT, MICRO, MILLI, SECOND, next, watch_for};
 use timer_core::Timer;
 
 /// A lock around the lease of shards would hang about one child in a hundred.
@@ -22,10 +23,29 @@ fn use_timer() -> bool {
     timer.new_timeout(SECOND, |_| {}).is_ok() && driver.advance(SECOND) == 1
 }
 
-/// Returns `true` if a child that uses a timer ends in time and without an error.
-fn child_uses_timer() -> bool {
+/// Runs a timeout on each of several timers with a worker, which sleeps before. Returns `true` if
+/// all have run.
+fn use_workers() -> bool {
+    let timers: Vec<_> = (0..16).map_while(|_| Timer::builder().build().ok()).collect();
+    let (ran, runs) = channel();
+    for delay in [MILLI, Duration::ZERO] {
+        for timer in &timers {
+            let ran = ran.clone();
+            if timer.new_timeout(delay, move |_| _ = ran.send(())).is_err() {
+                return false;
+            }
+        }
+        if timers.iter().any(|_| runs.recv_timeout(MAX_WAIT).is_err()) {
+            return false;
+        }
+    }
+    timers.len() == 16
+}
+
+/// Returns `true` if a child that calls `work` ends in time and without an error.
+fn child_succeeds(work: fn() -> bool) -> bool {
     let child = match fork().unwrap() {
-        Fork::Child => std::process::exit(i32::from(!use_timer())),
+        Fork::Child => std::process::exit(i32::from(!work())),
         Fork::Parent(child) => Pid::from_raw(child).unwrap(),
     };
     let begun = Instant::now();
@@ -52,7 +72,29 @@ fn a_child_can_build_a_timer() {
                 }
             });
         }
-        let used = (0..CHILDREN).take_while(|_| child_uses_timer()).count();
+        let used = (0..CHILDREN).take_while(|_| child_succeeds(use_timer)).count();
+        is_over.store(true, Ordering::Relaxed);
+        used
+    });
+    assert_eq!(used, CHILDREN, "the next child hangs or fails");
+}
+
+#[test]
+fn a_child_can_use_workers() {
+    assert!(use_workers());
+    let is_over = AtomicBool::new(false);
+    let used = std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                let timer = Timer::new();
+                while !is_over.load(Ordering::Relaxed) {
+                    let (ran, runs) = channel();
+                    timer.new_timeout(Duration::ZERO, move |_| ran.send(()).unwrap()).unwrap();
+                    next(&runs);
+                }
+            });
+        }
+        let used = (0..CHILDREN).take_while(|_| child_succeeds(use_workers)).count();
         is_over.store(true, Ordering::Relaxed);
         used
     });

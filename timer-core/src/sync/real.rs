@@ -6,6 +6,7 @@ use std::time::Instant;
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::atomic::Ordering;
 pub(crate) use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Condvar, PoisonError};
 pub(crate) use std::thread::{ThreadId, yield_now};
 
 // Aliases instead of re-exports, because `clippy.toml` forbids the types themselves outside of this
@@ -44,29 +45,46 @@ impl<T> UnsafeCell<T> {
     }
 }
 
+/// The locks of `std` for threads that sleep. A sleeper of parking_lot enters a table of the
+/// process, whose locks may be held for ever in the child of a `fork`.
+type Sleepers<T> = std::sync::Mutex<T>;
+
+fn lock<T>(sleepers: &Sleepers<T>) -> std::sync::MutexGuard<'_, T> {
+    sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits while `condition` holds, but not beyond `until`.
+fn wait_while<'a, T>(
+    condvar: &Condvar,
+    guard: std::sync::MutexGuard<'a, T>,
+    until: Option<Instant>,
+    condition: impl FnMut(&mut T) -> bool,
+) -> std::sync::MutexGuard<'a, T> {
+    let Some(until) = until else {
+        return condvar.wait_while(guard, condition).unwrap_or_else(PoisonError::into_inner);
+    };
+    let limit = until.saturating_duration_since(Instant::now());
+    condvar.wait_timeout_while(guard, limit, condition).unwrap_or_else(PoisonError::into_inner).0
+}
+
 /// Blocks one thread until another one gives the token or an instant has come. A token that is
 /// given before the wait is not lost.
 #[derive(Debug, Default)]
 pub(crate) struct Parker {
-    token: Mutex<bool>,
-    given: parking_lot::Condvar,
+    token: Sleepers<bool>,
+    given: Condvar,
 }
 
 impl Parker {
     /// Waits for the token or until `until`, and takes the token. Without `until` it waits for the
     /// token only.
     pub(crate) fn park(&self, until: Option<Instant>) {
-        let mut token = self.token.lock();
-        match until {
-            None => self.given.wait_while(&mut token, |token| !*token),
-            Some(until) => _ = self.given.wait_while_until(&mut token, |token| !*token, until),
-        }
-        *token = false;
+        *wait_while(&self.given, lock(&self.token), until, |token| !*token) = false;
     }
 
     /// Gives the token to the parked thread, or to the next one that parks.
     pub(crate) fn unpark(&self) {
-        *self.token.lock() = true;
+        *lock(&self.token) = true;
         self.given.notify_one();
     }
 }
@@ -80,35 +98,36 @@ pub(crate) fn yield_lock<'a, T>(_: &'a Mutex<T>, mut guard: MutexGuard<'a, T>) -
 /// A condition that any number of threads wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Event {
-    mutex: Mutex<()>,
-    happened: parking_lot::Condvar,
+    /// The number of threads that wait.
+    waiters: Sleepers<usize>,
+    happened: Condvar,
 }
 
 impl Event {
     const fn new() -> Self {
-        Self { mutex: Mutex::new(()), happened: parking_lot::Condvar::new() }
+        Self { waiters: Sleepers::new(0), happened: Condvar::new() }
     }
 
     /// Waits until `condition` returns `true` or `until` has come. Calls `condition` first and
     /// after each notification.
     pub(crate) fn wait(&self, until: Option<Instant>, condition: impl Fn() -> bool) {
-        let mut guard = self.mutex.lock();
-        match until {
-            None => self.happened.wait_while(&mut guard, |()| !condition()),
-            Some(until) => _ = self.happened.wait_while_until(&mut guard, |()| !condition(), until),
-        }
+        let mut waiters = lock(&self.waiters);
+        *waiters += 1;
+        *wait_while(&self.happened, waiters, until, |_| !condition()) -= 1;
     }
 
     /// Wakes all waiting threads. Called after the change that makes their condition true.
     pub(crate) fn notify_all(&self) {
-        drop(self.mutex.lock());
-        self.happened.notify_all();
+        if *lock(&self.waiters) > 0 {
+            self.happened.notify_all();
+        }
     }
 
     /// Wakes one thread, which finds its condition unchanged. Returns `false` if no thread waits.
     #[cfg(test)]
     pub(crate) fn wake_in_vain(&self) -> bool {
-        self.happened.notify_one()
+        self.happened.notify_one();
+        *lock(&self.waiters) > 0
     }
 }
 
