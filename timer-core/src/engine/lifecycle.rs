@@ -5,8 +5,9 @@
 //! 1. `stop` sets the flag of the timer.
 //! 2. It closes every shard and takes its contents ([`crate::shard::Shard::close`]). Steps 1 and 2
 //!    hold the lock of the worker, so a second call of `stop` waits for them.
-//! 3. It wakes the worker and waits for its end. The worker puts the entries that it has taken out
-//!    of a wheel but not won into `unclaimed`. If no thread waits for them, it cancels them.
+//! 3. It wakes the worker, waits for its end and joins its thread. The worker puts the entries that
+//!    it has taken out of a wheel but not won into `unclaimed`. If no thread waits for them, it
+//!    cancels them.
 //! 4. It cancels each entry of steps 2 and 3 by its state word, and returns the ones for which this
 //!    succeeds. The others have run or were cancelled since.
 //!
@@ -37,6 +38,8 @@ pub(crate) struct Lifecycle {
     worker_id: OnceLock<ThreadId>,
     /// `true` while no worker runs.
     worker_gone: AtomicBool,
+    /// `true` while there is no thread of a worker. Its thread exits after the worker has ended.
+    thread_gone: AtomicBool,
     worker_ended: Event,
     unclaimed: Mutex<Unclaimed>,
 }
@@ -58,6 +61,7 @@ impl Lifecycle {
             worker: Mutex::new(None),
             worker_id: OnceLock::new(),
             worker_gone: AtomicBool::new(true),
+            thread_gone: AtomicBool::new(true),
             worker_ended: Event::default(),
             unclaimed: Mutex::new(Unclaimed::default()),
         }
@@ -87,6 +91,8 @@ impl Engine {
         let engine = self.clone();
         // ORDERING: Relaxed, because the start of the thread and the lock order it.
         self.lifecycle.worker_gone.store(false, Ordering::Relaxed);
+        // ORDERING: Relaxed, as above.
+        self.lifecycle.thread_gone.store(false, Ordering::Relaxed);
         match spawn(&self.context.name, move || run(engine)) {
             Ok(thread) => {
                 *worker = Some(thread);
@@ -98,6 +104,8 @@ impl Engine {
             Err(error) => {
                 // ORDERING: Relaxed, as above.
                 self.lifecycle.worker_gone.store(true, Ordering::Relaxed);
+                // ORDERING: Relaxed, as above.
+                self.lifecycle.thread_gone.store(true, Ordering::Relaxed);
                 drop(worker);
                 let context = &*self.context;
                 context
@@ -115,9 +123,8 @@ impl Engine {
     /// Reports the end of the worker. Its thread does not touch the timer afterwards, but it may
     /// drop the last reference to the engine.
     pub(crate) fn worker_has_ended(&self) {
-        // ORDERING: Release pairs with the load in `wait_for_worker`, which comes after the
-        // worker's work.
-        self.lifecycle.worker_gone.store(true, Ordering::Release);
+        // ORDERING: Relaxed, because the thread that joins the worker sees its work.
+        self.lifecycle.worker_gone.store(true, Ordering::Relaxed);
         self.lifecycle.worker_ended.notify_all();
     }
 
@@ -183,14 +190,7 @@ impl Engine {
     /// callers wait for the worker as well and get an empty list.
     pub(crate) fn stop(&self) -> Vec<Unprocessed> {
         let contents = self.close(true);
-        let worker = self.lifecycle.worker.lock().take();
-        match worker {
-            // The worker catches every panic of user code. The panic hook has reported any other
-            // panic.
-            Some(worker) => drop(worker.join()),
-            // Another thread joins the worker, or no worker was ever started.
-            None => self.wait_for_worker(None),
-        }
+        self.wait_for_worker(None);
         let Some(contents) = contents else { return Vec::new() };
         run_abandoned(&self.context);
         let mut ended = self.end_all(contents);
@@ -272,13 +272,31 @@ impl Engine {
         Some(Unprocessed::new(right, self.context.clone()))
     }
 
+    /// Waits until the worker has ended and its thread has exited, or until `until`. Once the
+    /// worker has ended, one caller joins its thread, whose exit has no limit.
     fn wait_for_worker(&self, until: Option<Instant>) {
+        let lifecycle = &self.lifecycle;
         // After this lock, this thread sees every earlier start, and later starts find the timer
-        // stopped. Without it, the flag could still be `true` from before a start by another
+        // stopped. Without it, the flags could still be `true` from before a start by another
         // thread.
-        drop(self.lifecycle.worker.lock());
-        // ORDERING: Acquire pairs with the Release in `worker_has_ended`.
-        self.lifecycle.worker_ended.wait(until, || self.lifecycle.worker_gone.load(Ordering::Acquire));
+        drop(lifecycle.worker.lock());
+        // ORDERING: Relaxed, because the join or `thread_gone` orders the worker's work.
+        lifecycle.worker_ended.wait(until, || lifecycle.worker_gone.load(Ordering::Relaxed));
+        // ORDERING: Relaxed, as above.
+        if !lifecycle.worker_gone.load(Ordering::Relaxed) {
+            return;
+        }
+        let worker = lifecycle.worker.lock().take();
+        if let Some(worker) = worker {
+            // The worker catches every panic of user code. The panic hook has reported any other
+            // panic.
+            let _ = worker.join();
+            // ORDERING: Release pairs with the load of other callers below.
+            lifecycle.thread_gone.store(true, Ordering::Release);
+            lifecycle.worker_ended.notify_all();
+        }
+        // ORDERING: Acquire pairs with the Release of the caller that has joined the worker.
+        lifecycle.worker_ended.wait(until, || lifecycle.thread_gone.load(Ordering::Acquire));
     }
 
     /// Keeps an entry that the turn's thread has taken out of a wheel but not won, because the

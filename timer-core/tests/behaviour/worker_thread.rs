@@ -4,7 +4,10 @@
 use crate::support::*;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{current_timer_slack, gettid};
+use std::cell::RefCell;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use timer_core::{RejectReason, Timer};
@@ -112,4 +115,44 @@ fn a_refused_thread_is_reported_and_tried_again() {
     let output = command.stdin(Stdio::null()).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+}
+
+/// A value of a thread that reports the thread's exit, after a while.
+struct AtExit(Arc<AtomicBool>);
+
+impl Drop for AtExit {
+    fn drop(&mut self) {
+        watch_for(20 * MILLI);
+        self.0.store(true, SeqCst);
+    }
+}
+
+// Leak checkers, and libraries that are unloaded, require that no thread is left.
+#[test]
+fn the_thread_has_exited_when_a_stop_returns() {
+    thread_local! {
+        static AT_EXIT: RefCell<Option<AtExit>> = const { RefCell::new(None) };
+    }
+    let ends: [fn(&Timer); 3] = [
+        |timer| drop(timer.stop().unwrap()),
+        |timer| drop(timer.stop_and_wait(MAX_WAIT).unwrap()),
+        |timer| drop(timer.drain(MAX_WAIT).unwrap()),
+    ];
+    for end in ends {
+        let timer = Timer::builder().name("leaves").build().unwrap();
+        let exited = Arc::new(AtomicBool::new(false));
+        let at_exit = AtExit(exited.clone());
+        run_on_worker(&timer, move || AT_EXIT.set(Some(at_exit)));
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    end(&timer);
+                    assert!(exited.load(SeqCst), "the thread is still there");
+                });
+            }
+        });
+        let threads = std::fs::read_dir("/proc/self/task").unwrap();
+        let mut names = threads.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        assert!(names.all(|name| name != "leaves\n"));
+    }
 }

@@ -122,7 +122,7 @@ fn a_second_stop_waits_for_the_worker() {
     let busy = busy();
     let first = busy.stop(|engine| engine.stop().len());
     let second = busy.stop(|engine| engine.stop().len());
-    // One thread joins the worker, and the other one waits for the event.
+    // Both threads wait for the event.
     while !busy.engine.lifecycle.worker_ended.wake_in_vain() {
         assert!([&first, &second].iter().all(|stop| stop.try_recv().is_err()), "the worker is inside a task");
         thread::yield_now();
