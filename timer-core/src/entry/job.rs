@@ -4,6 +4,7 @@ use super::Timeout;
 use super::state::Runs;
 use crate::config::MissedTickBehavior;
 use crate::deadline::Nanos;
+use crate::sync::{AtomicU64, Ordering};
 use core::task::Waker;
 use std::any::type_name;
 use std::time::Duration;
@@ -148,6 +149,17 @@ pub(crate) trait Job: Sized + Send + 'static {
     /// Decides how a run changes the state of the timeout.
     const RUNS: Runs;
 
+    /// What all threads share of the job. It is not dropped.
+    type Shared;
+
+    /// Returns the shared part of a new job.
+    fn shared(&self) -> Self::Shared;
+
+    /// Returns the period in nanoseconds if the job runs again.
+    fn period(_: &Self::Shared) -> Option<&AtomicU64> {
+        None
+    }
+
     /// Returns the name of the user's task.
     fn name() -> &'static str;
 
@@ -163,6 +175,9 @@ pub(crate) struct Closure<F>(pub(crate) F);
 
 impl<F: FnOnce(&Timeout) + Send + 'static> Job for Closure<F> {
     const RUNS: Runs = Runs::Once;
+    type Shared = ();
+
+    fn shared(&self) {}
 
     fn name() -> &'static str {
         type_name::<F>()
@@ -181,6 +196,9 @@ pub(crate) struct Hooked<T>(pub(crate) T);
 
 impl<T: TimerTask> Job for Hooked<T> {
     const RUNS: Runs = Runs::Once;
+    type Shared = ();
+
+    fn shared(&self) {}
 
     fn name() -> &'static str {
         panics::catch(T::name).unwrap_or_else(|_| type_name::<T>())
@@ -199,11 +217,22 @@ impl<T: TimerTask> Job for Hooked<T> {
 /// A [`PeriodicTask`].
 pub(crate) struct Periodic<T> {
     pub(crate) task: T,
+    /// The kind of the period, and its first length.
     pub(crate) period: Period,
 }
 
 impl<T: PeriodicTask> Job for Periodic<T> {
     const RUNS: Runs = Runs::Again;
+    type Shared = AtomicU64;
+
+    fn shared(&self) -> AtomicU64 {
+        let (Period::Rate(nanos) | Period::Delay(nanos)) = self.period;
+        AtomicU64::new(nanos)
+    }
+
+    fn period(shared: &AtomicU64) -> Option<&AtomicU64> {
+        Some(shared)
+    }
 
     fn name() -> &'static str {
         panics::catch(T::name).unwrap_or_else(|_| type_name::<T>())
@@ -211,7 +240,12 @@ impl<T: PeriodicTask> Job for Periodic<T> {
 
     fn run(mut self, timeout: &Timeout) -> Option<(Self, Period)> {
         self.task.run(timeout);
-        let period = self.period;
+        // ORDERING: Relaxed, because the period is the only value that its writer passes on.
+        let nanos = timeout.period()?.load(Ordering::Relaxed);
+        let period = match self.period {
+            Period::Rate(_) => Period::Rate(nanos),
+            Period::Delay(_) => Period::Delay(nanos),
+        };
         Some((self, period))
     }
 
@@ -223,6 +257,9 @@ pub(crate) struct Wakeup(pub(crate) Waker);
 
 impl Job for Wakeup {
     const RUNS: Runs = Runs::Wake;
+    type Shared = ();
+
+    fn shared(&self) {}
 
     fn name() -> &'static str {
         "the waker of a future"

@@ -11,6 +11,7 @@
 //!   [`state`].
 //! - The **job** (the task and its captures) belongs to the thread that won it by a transition, as
 //!   a [`TaskRight`]. That thread calls and drops the job while it holds no lock.
+//! - The **period** of a periodic job belongs to all threads.
 //! - The **location** (bucket and position) is written by the holder of the shard's lock.
 //! - The **shard** and its generation never change. The entry stores them as numbers, so this
 //!   module does not name the type of a shard.
@@ -69,7 +70,7 @@ pub use named::{Named, TaskName};
 pub(crate) use task_right::{TaskKind, TaskRight};
 
 use crate::deadline::{Deadline, Nanos};
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wheel::{Location, Tracker};
 use state::{AtomicState, Cancel, Due, Runs};
 use std::alloc::{Layout, handle_alloc_error};
@@ -95,10 +96,14 @@ struct Header {
 
 /// A timeout and its job.
 #[repr(C)]
-struct Entry<J> {
+struct Entry<J, S = ()> {
     header: Header,
     job: JobCell<J>,
+    /// What all threads share of the job.
+    shared: S,
 }
+
+type EntryOf<J> = Entry<J, <J as Job>::Shared>;
 
 #[cfg(all(target_pointer_width = "64", not(all(test, timer_loom))))]
 const _: () =
@@ -150,8 +155,8 @@ impl Timeout {
     /// wheel.
     #[inline]
     pub(crate) fn new<J: Job>(shard: ShardId, deadline: Deadline, job: J) -> (Timeout, Timeout) {
-        const { assert!(align_of::<Entry<J>>() >= align_of::<Header>()) };
-        let Some(place) = spare::allocate::<J>() else { handle_alloc_error(Layout::new::<Entry<J>>()) };
+        const { assert!(align_of::<EntryOf<J>>() >= align_of::<Header>()) };
+        let Some(place) = spare::allocate::<EntryOf<J>>() else { handle_alloc_error(Layout::new::<EntryOf<J>>()) };
         let header = Header {
             state: AtomicState::new(deadline),
             refs: AtomicU32::new(2),
@@ -163,7 +168,7 @@ impl Timeout {
             memory: crate::sync::Memory::new(),
         };
         // SAFETY: the place is fresh, aligned and large enough.
-        unsafe { place.write(Entry { header, job: JobCell::new(job) }) };
+        unsafe { place.write(Entry { header, shared: job.shared(), job: JobCell::new(job) }) };
         let entry = place.cast();
         (Timeout { entry }, Timeout { entry })
     }
@@ -198,6 +203,12 @@ impl Timeout {
     #[inline]
     pub(crate) fn kind(&self) -> TaskKind {
         TaskKind(self.header().vtable)
+    }
+
+    /// Returns the period in nanoseconds if the task is periodic.
+    pub(crate) fn period(&self) -> Option<&AtomicU64> {
+        // SAFETY: the table is the entry's own, and the entry lives as long as `self`.
+        unsafe { (self.header().vtable.period)(self.entry) }
     }
 
     /// Returns a number that no other living entry has.

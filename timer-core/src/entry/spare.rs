@@ -26,12 +26,12 @@ const LAYOUTS: [Layout; 4] = [
     Layout::new::<Entry<[u64; 3]>>(),
 ];
 
-/// Returns the index of the list for entries with the job `J`, or the number of lists if such
+/// Returns the index of the list for entries of the type `E`, or the number of lists if such
 /// entries are not kept. Miri, valgrind and the fuzzer get all memory back, so that they find uses
 /// of an entry that has ended. The address sanitizer runs with the lists and finds such uses by
 /// [`poison`].
-pub(super) const fn list_of<J>() -> usize {
-    let entry = Layout::new::<Entry<J>>();
+pub(super) const fn list_of<E>() -> usize {
+    let entry = Layout::new::<E>();
     let mut list = if cfg!(any(miri, fuzzing, timer_no_spares, all(test, timer_loom))) { LAYOUTS.len() } else { 0 };
     while list < LAYOUTS.len() && !(LAYOUTS[list].size() == entry.size() && LAYOUTS[list].align() == entry.align()) {
         list += 1;
@@ -52,16 +52,16 @@ thread_local! {
     static LISTS: Lists = const { Lists([const { Spares::new() }; LAYOUTS.len()]) };
 }
 
-/// Allocates the memory of an entry with the job `J`. Returns `None` if there is none.
+/// Allocates the memory of an entry of the type `E`. Returns `None` if there is none.
 #[inline]
-pub(super) fn allocate<J>() -> Option<NonNull<Entry<J>>> {
-    let take = |lists: &Lists| lists.0.get(const { list_of::<J>() })?.take();
+pub(super) fn allocate<E>() -> Option<NonNull<E>> {
+    let take = |lists: &Lists| lists.0.get(const { list_of::<E>() })?.take();
     if let Ok(Some(place)) = LISTS.try_with(take) {
-        poison(place, Layout::new::<Entry<J>>(), false);
+        poison(place, Layout::new::<E>(), false);
         return Some(place.cast());
     }
     // SAFETY: the layout is not empty, because it contains a header.
-    NonNull::new(unsafe { alloc(Layout::new::<Entry<J>>()) }).map(NonNull::cast)
+    NonNull::new(unsafe { alloc(Layout::new::<E>()) }).map(NonNull::cast)
 }
 
 /// Frees the memory of an entry, or keeps it for another one.
@@ -156,7 +156,7 @@ mod tests {
             fn __asan_address_is_poisoned(place: *const u8) -> i32;
         }
         type Job = crate::entry::Closure<fn(&crate::Timeout)>;
-        let place = allocate::<Job>().unwrap().cast::<u8>();
+        let place = allocate::<crate::entry::EntryOf<Job>>().unwrap().cast::<u8>();
         // SAFETY: the function does not read the place.
         let is_poisoned = || unsafe { __asan_address_is_poisoned(place.as_ptr()) } == 1;
         assert!(!is_poisoned());
@@ -168,11 +168,11 @@ mod tests {
     #[cfg(not(any(miri, fuzzing, timer_no_spares)))]
     #[test]
     fn entries_with_jobs_of_up_to_three_words_are_kept() {
-        assert_eq!([list_of::<()>(), list_of::<u8>(), list_of::<[u64; 3]>()], [0, 1, 3]);
+        assert_eq!([list_of::<Entry<()>>(), list_of::<Entry<u8>>(), list_of::<Entry<[u64; 3]>>()], [0, 1, 3]);
         #[repr(align(16))]
         struct Aligned;
         assert_eq!(
-            [list_of::<[u64; 4]>(), list_of::<Aligned>()],
+            [list_of::<Entry<[u64; 4]>>(), list_of::<Entry<Aligned>>()],
             [LAYOUTS.len(); 2],
             "of four words, or aligned to 16"
         );

@@ -6,9 +6,9 @@
 
 use super::job::{Job, Period};
 use super::state::Runs;
-use super::{Entry, Header, Timeout, spare};
+use super::{Entry, EntryOf, Header, Timeout, spare};
 use crate::deadline::Deadline;
-use crate::sync::UnsafeCell;
+use crate::sync::{AtomicU64, UnsafeCell};
 use std::alloc::Layout;
 use std::any::TypeId;
 use std::borrow::Borrow;
@@ -42,6 +42,9 @@ pub(super) struct VTable {
     /// This and the other functions require that the entry is of this table's type, that only the
     /// caller has the right to its job, and that the job is in the entry.
     run: unsafe fn(NonNull<Header>, &Timeout) -> Option<Period>,
+    /// Returns the period of the job. The caller may not use it longer than a reference to the
+    /// entry exists.
+    pub(super) period: unsafe fn(NonNull<Header>) -> Option<&'static AtomicU64>,
     /// Takes the job out and tells it that it will not run.
     cancelled: unsafe fn(NonNull<Header>, &Timeout),
 }
@@ -52,9 +55,10 @@ impl VTable {
         const {
             &VTable {
                 runs: J::RUNS,
-                layout: Layout::new::<Entry<J>>(),
-                spares: spare::list_of::<J>(),
+                layout: Layout::new::<EntryOf<J>>(),
+                spares: spare::list_of::<EntryOf<J>>(),
                 job: TypeId::of::<J>,
+                period: period::<J>,
                 name: J::name,
                 run: run::<J>,
                 cancelled: cancelled::<J>,
@@ -96,6 +100,11 @@ unsafe fn run<J: Job>(entry: NonNull<Header>, timeout: &Timeout) -> Option<Perio
     // SAFETY: as above; the place is empty.
     unsafe { entry.cast::<Entry<J>>().as_ref().job.0.with_mut(|place| *place = ManuallyDrop::new(job)) };
     Some(period)
+}
+
+unsafe fn period<J: Job>(entry: NonNull<Header>) -> Option<&'static AtomicU64> {
+    // SAFETY: the entry is an `EntryOf<J>` and alive. The job is in a cell of its own.
+    J::period(unsafe { &entry.cast::<EntryOf<J>>().as_ref().shared })
 }
 
 unsafe fn cancelled<J: Job>(entry: NonNull<Header>, timeout: &Timeout) {

@@ -138,7 +138,8 @@ impl Timer {
     /// kept, unless the builder chose another rule of [`MissedTickBehavior`](crate::MissedTickBehavior).
     ///
     /// The returned handle stands for all runs. [`cancel`](Timeout::cancel) works before, between
-    /// and during runs. If a run panics, no further run follows.
+    /// and during runs, and [`reset_period`](Timeout::reset_period) changes the period. If a run
+    /// panics, no further run follows.
     ///
     /// # Errors
     ///

@@ -3,9 +3,10 @@
 use crate::clock;
 use crate::deadline::Deadline;
 use crate::engine::engine_of;
-use crate::entry::Timeout;
 use crate::entry::state::State;
+use crate::entry::{Timeout, period_nanos};
 use crate::handle::timer::Timer;
+use crate::sync::Ordering;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
@@ -133,6 +134,41 @@ impl Timeout {
         let now = self.now();
         let deadline = Deadline::down(now);
         self.finish_reset(self.state().bring_forward(deadline), deadline, now)
+    }
+
+    /// Gives a periodic task another period, or another delay between its runs. Returns `false` and
+    /// changes nothing if the task is not periodic, if it has ended, or if `period` is zero.
+    ///
+    /// The deadline that is set already stays. A run that is in progress or comes next ends by
+    /// setting the deadline of the run after it, and from then on the new period is used. A task
+    /// can therefore choose the time of its next run itself. If the call comes while a run ends on
+    /// another thread, it may be one run later. Call [`reset`](Self::reset) as well to move the
+    /// next run. A period is at most 584 years. The call takes O(1) time and no lock.
+    ///
+    /// # Examples
+    ///
+    /// A poll that slows down while it finds nothing:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_core::Timer;
+    ///
+    /// let (timer, mut driver) = Timer::builder().build_manual()?;
+    /// let second = Duration::from_secs(1);
+    /// let poll = timer.schedule_at_fixed_rate(second, second, |_| println!("looked for mail"))?;
+    /// assert_eq!(driver.advance(Duration::from_secs(10)), 10);
+    /// assert!(poll.reset_period(Duration::from_secs(60)));
+    /// assert_eq!(driver.advance(Duration::from_secs(61)), 2); // after 1 s and after 61 s
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "set_period")]
+    pub fn reset_period(&self, period: Duration) -> bool {
+        let goes_on = matches!(self.state().state(), State::Waiting | State::Queued | State::Running | State::Moved);
+        let nanos = period_nanos(period).filter(|_| goes_on);
+        let (Some(shared), Some(nanos)) = (self.period(), nanos) else { return false };
+        // ORDERING: Relaxed, because the period is the only value that is passed on.
+        shared.store(nanos, Ordering::Relaxed);
+        true
     }
 
     /// Returns `true` if the task has started. For a periodic task, returns `true` once a run has

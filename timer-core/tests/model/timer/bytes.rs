@@ -71,7 +71,8 @@ fn op(bytes: &mut Unstructured<'_>) -> Result<Op> {
         32..=34 => Op::RunQueued(index(bytes)?),
         35 => Op::DropQueued(index(bytes)?),
         36 => Op::ExpireNow(target(bytes)?),
-        37..=38 => Op::ResetAt(target(bytes)?, when(bytes)?),
+        37 => Op::ResetAt(target(bytes)?, when(bytes)?),
+        38 => Op::ResetPeriod(target(bytes)?, delay(bytes)?),
         39 => Op::CancelAll(targets(bytes)?),
         _ => {
             let len = bytes.int_in_range(0..=5)?;
@@ -149,7 +150,8 @@ fn inner_ops(bytes: &mut Unstructured<'_>, depth: u32, most: usize) -> Result<Ve
             let most = if depth > 0 { 23 } else { 11 };
             Ok(match bytes.int_in_range(0u8..=most)? {
                 0..=2 => Op::Cancel(target(bytes)?),
-                3..=6 => Op::Reset(target(bytes)?, when(bytes)?),
+                3..=5 => Op::Reset(target(bytes)?, when(bytes)?),
+                6 => Op::ResetPeriod(target(bytes)?, delay(bytes)?),
                 7 => Op::Forget(target(bytes)?),
                 8 => Op::Stop,
                 9 => Op::ExpireNow(target(bytes)?),

@@ -208,6 +208,20 @@ impl Model {
         }
     }
 
+    /// Applies `reset_period` and returns the expected answer.
+    pub(crate) fn reset_period(&mut self, id: usize, period: Duration) -> bool {
+        let slot = &mut self.slots[id];
+        let goes_on = matches!(slot.state, State::Waiting | State::Handed | State::InRun);
+        if !goes_on || period.is_zero() {
+            return false;
+        }
+        match &mut slot.spawn.kind {
+            Kind::Rate(old) | Kind::Delay(old) => *old = period,
+            _ => return false,
+        }
+        true
+    }
+
     fn move_to(&mut self, id: usize, deadline: u128) -> bool {
         let slot = &mut self.slots[id];
         match slot.state {

@@ -9,6 +9,7 @@ pub(crate) enum Op {
     Reset(Target, When),
     ResetAt(Target, When),
     ExpireNow(Target),
+    ResetPeriod(Target, Duration),
     CancelAll(Vec<Target>),
     /// Calls `new_timeouts` with closures.
     ScheduleAll(Vec<Spawn>),

@@ -13,7 +13,7 @@ use super::slot::State;
 use super::time::SPLIT;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use timer_core::{StopError, Timeout, Timer};
 use timer_executor::Task;
 
@@ -85,6 +85,7 @@ impl World {
             Op::Reset(target, when) => self.reset(*target, *when, own),
             Op::ResetAt(target, when) => self.reset_at(*target, *when, own),
             Op::ExpireNow(target) => self.expire_now(*target, own),
+            Op::ResetPeriod(target, period) => self.reset_period(*target, *period, own),
             Op::CancelAll(targets) => self.cancel_all(targets, own),
             Op::ScheduleAll(spawns) => self.schedule_all(spawns),
             Op::Forget(target) => {
@@ -261,6 +262,12 @@ impl World {
         let expected = model.expire_now(id);
         drop(model);
         assert_eq!(handle.expire_now(), expected, "expire_now of {id}, which is {state:?}");
+    }
+
+    fn reset_period(&self, target: Target, period: Duration, own: Own<'_>) {
+        let Some((id, handle)) = self.picked(target, own) else { return };
+        let expected = self.model().reset_period(id, period);
+        assert_eq!(handle.reset_period(period), expected, "reset_period of {id}");
     }
 
     /// Runs the task of a timeout. Returns `true` if it panics.
