@@ -35,7 +35,9 @@ pub enum LateCause {
     Tasks,
     /// The worker was busy with the timer's own work, because many timeouts were due.
     Turn,
-    /// The task waited for a thread of the executor, or the executor held up the worker.
+    /// The task waited for a thread of the executor, or the executor held up the worker. The
+    /// threads may be busy with tasks, and those of rayon's global pool with parallel jobs of the
+    /// program.
     Executor,
 }
 
