@@ -1,8 +1,10 @@
 //! An echo server in an `mio` loop with idle timeouts that the loop itself drives. The timer has no
 //! thread.
 //!
-//! The poll waits for sockets, but no longer than until the next timeout. Then the loop takes a
-//! turn of the timer, which runs the due tasks on the loop's thread. The loop's own timeouts need
+//! The poll waits for sockets and for the next timeout. Then the loop takes a turn of the timer,
+//! which runs the due tasks on the loop's thread. On Linux the next timeout wakes the poll by a
+//! timerfd, because the system prolongs the time-out of a poll by up to 100 ms. Elsewhere the poll
+//! has a time-out. The loop's own timeouts need
 //! no wake-up, because the loop takes a turn before it waits again. If another thread schedules a
 //! timeout that is due before the poll would return, `on_wake` wakes the poll.
 //!
@@ -14,6 +16,8 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
+#[cfg(target_os = "linux")]
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
@@ -22,7 +26,13 @@ use std::time::{Duration, Instant};
 use examples::cli::{self, Args, Checks, Stop};
 use examples::ledger::Ledger;
 use mio::net::{TcpListener, TcpStream};
+#[cfg(target_os = "linux")]
+use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
+#[cfg(target_os = "linux")]
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
 use timer_core::{Driver, Timeout, Timer};
 
 const USAGE: &str = "\
@@ -44,7 +54,8 @@ const ALARM: Duration = Duration::from_millis(5);
 
 const LISTENER: Token = Token(0);
 const WAKER: Token = Token(1);
-const FIRST_CLIENT: usize = 2;
+const ALARM_CLOCK: Token = Token(2);
+const FIRST_CLIENT: usize = 3;
 
 #[derive(Clone, Copy)]
 struct Options {
@@ -107,10 +118,53 @@ enum Due {
     Alarm { late: Duration, on: thread::ThreadId },
 }
 
+/// Wakes the poll at an instant, to the nanosecond.
+#[cfg(target_os = "linux")]
+struct AlarmClock(OwnedFd);
+
+#[cfg(target_os = "linux")]
+impl AlarmClock {
+    fn new(poll: &Poll) -> io::Result<Self> {
+        let clock = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
+        poll.registry().register(&mut SourceFd(&clock.as_raw_fd()), ALARM_CLOCK, Interest::READABLE)?;
+        Ok(Self(clock))
+    }
+
+    /// Sets the alarm to `at`, or turns it off. The poll needs no time-out then.
+    fn set(&self, at: Option<Instant>) -> io::Result<Option<Duration>> {
+        // A timer of 0 is off, so a deadline that has passed is 1 ns away.
+        let wait = at.map(|at| at.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1)));
+        let it_value = Timespec::try_from(wait.unwrap_or_default()).map_err(io::Error::other)?;
+        timerfd_settime(
+            &self.0,
+            TimerfdTimerFlags::empty(),
+            &Itimerspec { it_interval: Timespec::default(), it_value },
+        )?;
+        Ok(None)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+struct AlarmClock;
+
+#[cfg(not(target_os = "linux"))]
+impl AlarmClock {
+    fn new(_: &Poll) -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    /// Returns the time-out of the poll. mio rounds it up to the system's resolution, so the loop
+    /// does not spin.
+    fn set(&self, at: Option<Instant>) -> io::Result<Option<Duration>> {
+        Ok(at.map(|at| at.saturating_duration_since(Instant::now())))
+    }
+}
+
 struct Server {
     options: Options,
     timer: Timer,
     poll: Poll,
+    alarm_clock: AlarmClock,
     listener: TcpListener,
     connections: HashMap<Token, Connection>,
     accepted: usize,
@@ -135,6 +189,7 @@ struct Connection {
 impl Server {
     fn bind(timer: Timer, options: Options) -> io::Result<Self> {
         let poll = Poll::new()?;
+        let alarm_clock = AlarmClock::new(&poll)?;
         let mut listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         let (due, inbox) = mpsc::channel();
@@ -142,6 +197,7 @@ impl Server {
             options,
             timer,
             poll,
+            alarm_clock,
             listener,
             connections: HashMap::new(),
             accepted: 0,
@@ -169,8 +225,7 @@ impl Server {
             if self.hung_up + self.silent == self.options.clients && self.alarms_ran == self.options.alarms {
                 return Ok(());
             }
-            // mio rounds the time-out up to the system's resolution, so the loop does not spin.
-            let wait = turn.next_deadline.map(|next| next.saturating_duration_since(Instant::now()));
+            let wait = self.alarm_clock.set(turn.next_deadline)?;
             match self.poll.poll(&mut events, wait) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 result => result?,
@@ -178,6 +233,8 @@ impl Server {
             for event in &events {
                 match event.token() {
                     WAKER => self.woken += 1,
+                    // The turn sets the clock again, which clears the event.
+                    ALARM_CLOCK => {}
                     LISTENER => self.accept()?,
                     client => self.read(client),
                 }
