@@ -1,17 +1,22 @@
 //! A batch of tasks that the threads of a pool share.
 //!
-//! - Each task runs once, and sharing needs no box per task.
+//! - Each task runs once, and sharing needs no box per task and no lock.
 //! - While tasks are left in the list, a runner of this batch is in the pool's queue or on its way
 //!   there. The next idle thread of the pool finds it. Therefore tasks that block hold up nothing
 //!   else while one thread is free, even if two runners are on one thread's stack, which rayon's
 //!   work stealing can cause.
 //! - The tasks of a batch start in order. Batches may overtake each other.
-//! - No task runs while the list is locked.
+//!
+//! A runner notes that it has begun before it takes its first task. After each task that it takes,
+//! it queues another runner if tasks are left and none waits. So a thread that takes a task while
+//! others are left has seen a runner that waits, or queues one.
 //!
 //! The module knows no pool. [`RunnerQueue`] stands for it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::vec;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crossbeam_queue::ArrayQueue;
 
 use crate::Task;
 
@@ -25,30 +30,33 @@ pub(crate) trait RunnerQueue: Send + Sync + Sized + 'static {
 }
 
 struct Batch<Q: RunnerQueue> {
-    list: Mutex<List>,
-    queue: Q,
-}
-
-struct List {
-    tasks: vec::IntoIter<Task>,
+    tasks: ArrayQueue<Task>,
     /// Whether a runner is in the pool's queue and has not begun yet.
-    runner_waits: bool,
+    runner_waits: AtomicBool,
+    queue: Q,
 }
 
 /// A job for the pool, which takes tasks from the shared list and runs them until none is left.
 pub(crate) struct Runner<Q: RunnerQueue>(Arc<Batch<Q>>);
 
-/// Wraps the tasks in a first runner, which the caller must put into the queue of the pool.
-pub(crate) fn share<Q: RunnerQueue>(tasks: Vec<Task>, queue: Q) -> Runner<Q> {
-    let list = Mutex::new(List { tasks: tasks.into_iter(), runner_waits: true });
-    Runner(Arc::new(Batch { list, queue }))
+/// Wraps the tasks in a first runner, which the caller must put into the queue of the pool. There
+/// must be at least one task.
+pub(crate) fn share<Q: RunnerQueue>(tasks: impl ExactSizeIterator<Item = Task>, queue: Q) -> Runner<Q> {
+    let list = ArrayQueue::new(tasks.len());
+    for task in tasks {
+        // The list has room for all of them.
+        let _ = list.push(task);
+    }
+    Runner(Arc::new(Batch { tasks: list, runner_waits: AtomicBool::new(true), queue }))
 }
 
 impl<Q: RunnerQueue> Runner<Q> {
     pub(crate) fn run(self) {
         let batch = &self.0;
-        batch.lock().runner_waits = false;
-        while let Some((task, another)) = batch.next() {
+        // ORDERING: AcqRel pairs with the swap in `take`. A thread that sees this runner wait comes
+        // before it, so the runner finds the tasks that the thread has left.
+        batch.runner_waits.swap(false, Ordering::AcqRel);
+        while let Some((task, another)) = batch.take() {
             if another {
                 batch.queue.push(Runner(Arc::clone(batch)));
             }
@@ -61,25 +69,18 @@ impl<Q: RunnerQueue> Runner<Q> {
 impl<Q: RunnerQueue> Batch<Q> {
     /// Returns the next task, and `true` if the caller must queue another runner before it runs the
     /// task.
-    fn next(&self) -> Option<(Task, bool)> {
-        let mut list = self.lock();
-        let task = list.tasks.next()?;
-        let another = !list.runner_waits && list.tasks.len() > 0;
-        list.runner_waits |= another;
+    fn take(&self) -> Option<(Task, bool)> {
+        let task = self.tasks.pop()?;
+        // ORDERING: AcqRel, as in `run`.
+        let another = !self.tasks.is_empty() && !self.runner_waits.swap(true, Ordering::AcqRel);
         Some((task, another))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, List> {
-        // No code panics with the lock held, so a poisoned list is sound.
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Drops the tasks that are left when a pool drops the jobs of a batch without running them.
 impl<Q: RunnerQueue> Drop for Batch<Q> {
     fn drop(&mut self) {
-        let list = self.list.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for task in list.tasks.by_ref() {
+        while let Some(task) = self.tasks.pop() {
             drop(task);
             self.queue.finished();
         }
@@ -89,6 +90,7 @@ impl<Q: RunnerQueue> Drop for Batch<Q> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
 
     // A task catches panics, so assertions are outside of tasks.
 
@@ -142,7 +144,7 @@ mod tests {
         let waiting = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&waiting);
         let tasks = pool.tasks(4, move |pool, _| seen.lock().unwrap().push(pool.state().queue.len()));
-        share(tasks, pool.clone()).run();
+        share(tasks.into_iter(), pool.clone()).run();
         // While the last task runs no task is left, but the runner that was queued before is still
         // there.
         assert_eq!(*waiting.lock().unwrap(), [1, 1, 1, 1]);
@@ -164,7 +166,7 @@ mod tests {
             let found = pool.run_one();
             seen.lock().unwrap().push((i, found));
         });
-        share(tasks, pool.clone()).run();
+        share(tasks.into_iter(), pool.clone()).run();
         let innermost_first = [(4, false), (3, true), (2, true), (1, true), (0, true)];
         assert_eq!(*nested.lock().unwrap(), innermost_first);
         assert_eq!(pool.state().ran, [0, 1, 2, 3, 4]);
@@ -174,7 +176,7 @@ mod tests {
     #[test]
     fn a_single_task_queues_no_second_runner() {
         let pool = Pool::default();
-        share(pool.tasks(1, |_, _| ()), pool.clone()).run();
+        share(pool.tasks(1, |_, _| ()).into_iter(), pool.clone()).run();
         assert_eq!(pool.state().finished, 1);
         assert!(pool.state().queue.is_empty());
     }
@@ -185,7 +187,7 @@ mod tests {
         let captured = Arc::new(());
         let inside = Arc::clone(&captured);
         let tasks = pool.tasks(5, move |_, _| _ = &inside);
-        drop(share(tasks, pool.clone()));
+        drop(share(tasks.into_iter(), pool.clone()));
         assert_eq!(pool.state().ran, [0; 0]);
         assert_eq!(pool.state().finished, 5);
         assert_eq!(Arc::strong_count(&captured), 1);

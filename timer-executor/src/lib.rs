@@ -74,6 +74,7 @@
 //! | `ForkJoinPool.commonPool()` | `RayonExecutor::global()` |
 //! | `Executors.newFixedThreadPool(n)` | `ThreadPoolExecutor::new(n)` |
 //! | `new ThreadPoolExecutor(n, n, ..., new ArrayBlockingQueue<>(q))` | `ThreadPoolExecutor::bounded(n, q)` |
+//! | a `ThreadFactory` that names its threads | `ThreadPoolExecutor::builder().thread_name(..)` |
 //! | `ForkJoinPool.awaitQuiescence(...)` | `ThreadPoolExecutor::wait_idle()`, without a limit |
 //! | `UncaughtExceptionHandler` | a `tracing` subscriber |
 #![forbid(unsafe_code)]
@@ -101,7 +102,7 @@ pub use panics::PanicMessage;
 pub use rayon::RayonExecutor;
 pub use task::Task;
 #[cfg(feature = "threadpool")]
-pub use threadpool::ThreadPoolExecutor;
+pub use threadpool::{ThreadPoolExecutor, ThreadPoolExecutorBuilder};
 
 /// Compiles and runs the examples in the README.
 #[cfg(doctest)]

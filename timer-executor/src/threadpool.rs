@@ -7,13 +7,14 @@
 use std::io;
 use std::sync::Arc;
 
-use ::threadpool::ThreadPool;
+use ::threadpool::{Builder, ThreadPool};
 
 use crate::batch::{self, Runner, RunnerQueue};
 use crate::permits::PermitPool;
 use crate::{ExecuteError, Task, TaskExecutor, panics};
 
-/// An executor that runs each task on its own pool of threads, named `timer-pool`.
+/// An executor that runs each task on its own pool of threads. They are named `timer-pool`, unless
+/// the [`builder`](Self::builder) gives them another name.
 ///
 /// A slow task occupies one thread and delays no other task while a thread is idle. A batch costs
 /// the caller one job, whatever its size. The threads share its tasks one by one. The tasks of a
@@ -21,7 +22,7 @@ use crate::{ExecuteError, Task, TaskExecutor, panics};
 ///
 /// Dropping the executor does not wait. The accepted tasks still run, and then the threads end. The
 /// threads do not keep the process alive, so tasks that have not run when `main` returns are lost.
-/// Call [`wait_idle`](Self::wait_idle) before that.
+/// Call [`wait_idle`](Self::wait_idle) before that. Nobody can join these threads.
 ///
 /// # Examples
 ///
@@ -41,6 +42,27 @@ pub struct ThreadPoolExecutor {
 }
 
 impl ThreadPoolExecutor {
+    /// Returns a builder for a pool of one thread, named `timer-pool`, that accepts any number of
+    /// tasks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::mpsc::channel;
+    /// use timer_executor::{Task, TaskExecutor, ThreadPoolExecutor};
+    ///
+    /// let executor = ThreadPoolExecutor::builder().thread_name("mailer").threads(2).queue(100).build()?;
+    /// let (sender, receiver) = channel();
+    /// let name = || std::thread::current().name().map(str::to_owned);
+    /// executor.execute(Task::new(move || sender.send(name()).unwrap())).unwrap();
+    /// assert_eq!(receiver.recv().unwrap().as_deref(), Some("mailer"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[doc(alias = "ThreadFactory")]
+    pub fn builder() -> ThreadPoolExecutorBuilder {
+        ThreadPoolExecutorBuilder { name: "timer-pool".into(), threads: 1, queue: usize::MAX }
+    }
+
     /// Starts a pool of `threads` threads, at least 1, that accepts any number of tasks.
     ///
     /// # Panics
@@ -68,7 +90,7 @@ impl ThreadPoolExecutor {
     /// ```
     #[must_use]
     pub fn new(threads: usize) -> Self {
-        Self::start(threads.max(1), usize::MAX)
+        Self::bounded(threads, usize::MAX)
     }
 
     /// Starts a pool as [`new`](Self::new) does, and returns an error if the operating system
@@ -95,7 +117,7 @@ impl ThreadPoolExecutor {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn try_new(threads: usize) -> io::Result<Self> {
-        panics::catch(|| Self::new(threads)).map_err(io::Error::other)
+        Self::builder().threads(threads).build()
     }
 
     /// Starts a pool of `threads` threads, at least 1, that holds at most `threads + queue` tasks
@@ -124,13 +146,7 @@ impl ThreadPoolExecutor {
     #[must_use]
     #[doc(alias = "ArrayBlockingQueue")]
     pub fn bounded(threads: usize, queue: usize) -> Self {
-        let threads = threads.max(1);
-        Self::start(threads, threads.saturating_add(queue))
-    }
-
-    fn start(threads: usize, max: usize) -> Self {
-        let pool = ThreadPool::with_name("timer-pool".into(), threads);
-        Self { handle: PoolHandle { pool, permits: Arc::new(PermitPool::new(max)) } }
+        Self::builder().threads(threads).queue(queue).start()
     }
 
     /// Raises the number of threads to `threads`, for example because some of them hang in their
@@ -209,6 +225,77 @@ impl ThreadPoolExecutor {
     }
 }
 
+/// A builder of a [`ThreadPoolExecutor`], returned by [`ThreadPoolExecutor::builder`].
+///
+/// # Examples
+///
+/// See [`ThreadPoolExecutor::builder`].
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct ThreadPoolExecutorBuilder {
+    name: String,
+    threads: usize,
+    queue: usize,
+}
+
+impl ThreadPoolExecutorBuilder {
+    /// Sets the name of each thread, as debuggers and lists of threads show it. Linux shows the
+    /// first 15 bytes.
+    ///
+    /// # Examples
+    ///
+    /// See [`ThreadPoolExecutor::builder`].
+    pub fn thread_name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Sets the number of threads, at least 1. The default is 1.
+    ///
+    /// # Examples
+    ///
+    /// See [`ThreadPoolExecutor::builder`].
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Bounds the pool to `threads + queue` tasks that have not finished, as
+    /// [`ThreadPoolExecutor::bounded`] does. Without this, there is no bound.
+    ///
+    /// # Examples
+    ///
+    /// See [`ThreadPoolExecutor::builder`].
+    pub fn queue(mut self, queue: usize) -> Self {
+        self.queue = queue;
+        self
+    }
+
+    /// Starts the pool.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the operating system refuses to start a thread, as
+    /// [`ThreadPoolExecutor::try_new`] does, or if the name contains a null byte.
+    ///
+    /// # Examples
+    ///
+    /// See [`ThreadPoolExecutor::builder`].
+    pub fn build(self) -> io::Result<ThreadPoolExecutor> {
+        if self.name.contains('\0') {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name of a thread contains a null byte"));
+        }
+        panics::catch(|| self.start()).map_err(io::Error::other)
+    }
+
+    fn start(self) -> ThreadPoolExecutor {
+        let threads = self.threads.max(1);
+        let permits = Arc::new(PermitPool::new(threads.saturating_add(self.queue)));
+        let pool = Builder::new().num_threads(threads).thread_name(self.name).build();
+        ThreadPoolExecutor { handle: PoolHandle { pool, permits } }
+    }
+}
+
 impl TaskExecutor for ThreadPoolExecutor {
     fn execute(&self, task: Task) -> Result<(), ExecuteError> {
         if self.handle.try_acquire(1) == 0 {
@@ -222,7 +309,7 @@ impl TaskExecutor for ThreadPoolExecutor {
         let accepted = self.handle.try_acquire(tasks.len());
         if accepted > 1 {
             // The tasks are drained, so that the caller keeps its buffer for the next batch.
-            self.handle.push(batch::share(tasks.drain(..accepted).collect(), self.handle.clone()));
+            self.handle.push(batch::share(tasks.drain(..accepted), self.handle.clone()));
         } else {
             tasks.drain(..accepted).for_each(|task| self.handle.push_one(task));
         }

@@ -58,9 +58,12 @@ fn zero_threads_count_as_one() {
 
 #[test]
 fn the_threads_have_a_name() {
-    let executor = ThreadPoolExecutor::new(1);
-    let (sender, name) = channel();
-    let task = Task::new(move || sender.send(std::thread::current().name().map(String::from)).unwrap());
-    executor.execute(task).unwrap();
-    assert_eq!(name.recv().unwrap().as_deref(), Some("timer-pool"));
+    let named = ThreadPoolExecutor::builder().thread_name("mailer").build().unwrap();
+    for (executor, expected) in [(ThreadPoolExecutor::new(1), "timer-pool"), (named, "mailer")] {
+        let (sender, name) = channel();
+        let task = Task::new(move || sender.send(std::thread::current().name().map(String::from)).unwrap());
+        executor.execute(task).unwrap();
+        assert_eq!(name.recv().unwrap().as_deref(), Some(expected));
+    }
+    assert!(ThreadPoolExecutor::builder().thread_name("a\0b").build().is_err());
 }
