@@ -44,7 +44,7 @@
 //! | `timer_timeouts_cancelled_total` | counter | cancelled, or returned by `stop` |
 //! | `timer_timeouts_rejected_total` | counter | calls that the timer refused |
 //! | `timer_task_panics_total` | counter | panics that the timer caught |
-//! | `timer_executor_rejections_total` | counter | tasks that the executor refused |
+//! | `timer_executor_rejections_total` | counter | tasks that ran elsewhere, because the executor refused or dropped a task |
 //! | `timer_turns_total` | counter | turns of the worker |
 //! | `timer_runs_total` | counter | tasks handed over; a periodic task counts with every run |
 //! | `timer_entries_cascaded_total` | counter | entries moved to a finer level of the wheel |

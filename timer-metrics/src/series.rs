@@ -108,7 +108,7 @@ pub(crate) const SERIES: &[Series] = &[
     series(
         "timer_runs_total",
         Value::Counter(|timer| timer.stats.runs),
-        "Tasks handed over to run; a periodic task counts with every run, one moved while queued may count again.",
+        "Tasks that have started; a periodic task counts with every run.",
     ),
     series(
         "timer_entries_cascaded_total",

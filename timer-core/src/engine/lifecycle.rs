@@ -123,7 +123,7 @@ impl Engine {
     /// Reports the end of the worker. Its thread does not touch the timer afterwards, but it may
     /// drop the last reference to the engine.
     pub(crate) fn worker_has_ended(&self) {
-        // ORDERING: Relaxed, because the thread that joins the worker sees its work.
+        // ORDERING: Relaxed, as in `wait_for_worker`.
         self.lifecycle.worker_gone.store(true, Ordering::Relaxed);
         self.lifecycle.worker_ended.notify_all();
     }
@@ -280,7 +280,7 @@ impl Engine {
         // stopped. Without it, the flags could still be `true` from before a start by another
         // thread.
         drop(lifecycle.worker.lock());
-        // ORDERING: Relaxed, because the join or `thread_gone` orders the worker's work.
+        // ORDERING: Relaxed, because the join, or the lock of the event, orders the worker's work.
         lifecycle.worker_ended.wait(until, || lifecycle.worker_gone.load(Ordering::Relaxed));
         // ORDERING: Relaxed, as above.
         if !lifecycle.worker_gone.load(Ordering::Relaxed) {
@@ -291,12 +291,13 @@ impl Engine {
             // The worker catches every panic of user code. The panic hook has reported any other
             // panic.
             let _ = worker.join();
-            // ORDERING: Release pairs with the load of other callers below.
-            lifecycle.thread_gone.store(true, Ordering::Release);
+            // ORDERING: Relaxed, because the worker has notified the event, whose lock shows its
+            // work to a caller that waits below.
+            lifecycle.thread_gone.store(true, Ordering::Relaxed);
             lifecycle.worker_ended.notify_all();
         }
-        // ORDERING: Acquire pairs with the Release of the caller that has joined the worker.
-        lifecycle.worker_ended.wait(until, || lifecycle.thread_gone.load(Ordering::Acquire));
+        // ORDERING: Relaxed, as above.
+        lifecycle.worker_ended.wait(until, || lifecycle.thread_gone.load(Ordering::Relaxed));
     }
 
     /// Keeps an entry that the turn's thread has taken out of a wheel but not won, because the
