@@ -46,7 +46,7 @@
 //! | `timer_task_panics_total` | counter | panics that the timer caught |
 //! | `timer_executor_rejections_total` | counter | tasks that ran elsewhere, because the executor refused or dropped a task |
 //! | `timer_turns_total` | counter | turns of the worker |
-//! | `timer_runs_total` | counter | tasks handed over; a periodic task counts with every run |
+//! | `timer_runs_total` | counter | tasks that have started; a periodic task counts with every run |
 //! | `timer_entries_cascaded_total` | counter | entries moved to a finer level of the wheel |
 //! | `timer_inbox_handovers_total` | counter | requests left at a locked shard |
 //! | `timer_shards` | gauge | number of shards |
@@ -75,8 +75,7 @@
 //! metrics` says that the label is for histograms. The numbers of a timer with a million timeouts
 //! may be a minute old, see [`TimerMetrics::snapshots`].
 //!
-//! A task that is moved while it is queued may count twice in `timer_runs_total`. Tasks that the
-//! executor refused ran on the worker, unless the timer was stopped.
+//! Tasks that the executor refused ran on the worker, unless the timer was stopped.
 //!
 //! In a quiescent timer, scheduled = pending + expired + cancelled.
 //!

@@ -65,6 +65,8 @@ impl Timeout {
     /// clock and one read-modify-write of the timeout. The worker relinks the timeout when the old
     /// deadline has come. Moving it earlier also takes an access to its shard.
     ///
+    /// A timeout that waits in the queue of an executor leaves the queue, also for a delay of zero.
+    ///
     /// For a periodic task this sets the next run, or during a run the one after it. A fixed rate
     /// counts on from the new deadline.
     ///

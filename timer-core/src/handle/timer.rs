@@ -78,9 +78,10 @@ impl Timer {
 
     /// Stops the timer and returns the timeouts that have not run.
     ///
-    /// The call waits for a task that is running on the worker. No task starts on the worker after
-    /// the call has returned. The call takes O(pending) time. A second call waits for the same task
-    /// and returns an empty list, perhaps before the first call has returned.
+    /// The call waits for a task that is running on the worker, and joins the worker's thread. No
+    /// task starts on the worker after the call has returned. The call takes O(pending) time. A
+    /// second call waits for the same task and thread and returns an empty list, perhaps before the
+    /// first call has returned.
     ///
     /// Tasks that were handed to an executor stay there and are not returned. They run if the
     /// process lives long enough, and [`stop_and_wait`](Self::stop_and_wait) waits for them. A
@@ -119,6 +120,9 @@ impl Timer {
     /// handed over has run or has been cancelled. It may follow an earlier `stop`. It takes
     /// O(pending) time in addition to the wait. No task runs on the calling thread, so tasks that
     /// the executor has dropped without running them are returned.
+    ///
+    /// If the worker has ended at the limit, its thread has exited when the call returns, with the
+    /// destructors of its thread-local values, which have no limit.
     ///
     /// If a task blocks the worker, the call returns at the limit all the same. Tasks that were due
     /// together with the blocking one and have not started are cancelled when the worker continues.
