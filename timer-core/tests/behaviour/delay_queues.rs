@@ -215,6 +215,15 @@ fn items_that_are_inserted_when_due_hold_back_no_other() {
     driver.advance(SECOND);
     assert_eq!([take(&mut queue), take(&mut queue)], ["new", "new"], "both were due before `old`");
     assert_eq!((queue.peek(), take(&mut queue)), (Some(old), "old"));
+    queue.clear();
+    let past = timer.now() - HOUR;
+    queue.insert("old", 5 * MILLI);
+    driver.advance(SECOND);
+    let taken = [(); 2].map(|()| {
+        queue.insert_at("past", past);
+        queue.try_next().unwrap().into_inner()
+    });
+    assert_eq!(taken, ["past", "old"], "the second one waits for the next collection");
 }
 
 #[test]
