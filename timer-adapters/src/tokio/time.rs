@@ -319,7 +319,7 @@ pub struct Interval {
     theirs: Theirs<theirs::Interval>,
 }
 
-/// Converts to the interval of [`timer_core::time`], which the streams of this crate take.
+/// Converts to the interval of [`timer_core::time`], whose ticks are instants of `std`.
 impl From<Interval> for time::Interval {
     fn from(interval: Interval) -> Self {
         interval.ours

@@ -28,6 +28,7 @@ auto_traits! {
     stream::DelayQueueStream<()>: 1 1 1 1,
     stream::DelayQueueStream<Task>: 1 0 1 0,
     stream::IntervalStream: 1 1 1 1,
+    stream::IntervalStream<time::Interval>: 1 1 1 1,
     stream::ThrottleStream<stream::IntervalStream>: 1 1 1 1,
     stream::TimeoutStream<stream::IntervalStream>: 1 1 1 1,
     runtime::Builder: 1 1 1 0,
