@@ -97,3 +97,9 @@ fn a_clock_that_a_program_stops_later_is_tokios() {
     });
     assert!(real.elapsed() < super::LONG);
 }
+
+#[test]
+fn the_names_of_tokios_module_do_not_enable_virtual_time() {
+    // A feature `tokio/..` of the dependency enables the feature `tokio` of this crate as well.
+    assert!(!include_str!("../../Cargo.toml").contains("\"tokio/"));
+}
