@@ -127,10 +127,11 @@ fn an_attempt_that_another_client_ends_is_done() {
             let end = Operation::Done { id: due.id(), attempt: due.attempt(), next: None, then: Vec::new() };
             client.clone().execute(&end).map_err(Retry::new)?;
             match due.payload().as_str() {
-                "fine" => Ok(Done::then(other, SECOND, &())),
-                "fails" => Err(Retry::new("too late")),
-                _ => Ok(client.inject(Fault::Fence).into()),
+                "fine" => return Ok(Done::then(other, SECOND, &())),
+                "fails" => return Err(Retry::new("too late")),
+                _ => client.inject(Fault::Fence),
             }
+            Ok(Done::new())
         };
         let builder = DurableTimer::builder().topic(t(), handle).topic(other, |_: &Due<()>| Ok(()));
         let (timer, mut driver) = builder.build_manual(store).unwrap();
