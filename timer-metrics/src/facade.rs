@@ -188,7 +188,7 @@ fn samples(timer: &TimerSnapshot) -> Vec<(Key, Sample)> {
             Value::Due => samples.extend(
                 due(timer).map(|(bound, count)| (key(Some((BOUND, bound.as_str()))), Sample::Gauge(count as f64))),
             ),
-            Value::LateRuns(_) => {}
+            Value::LateRuns => {}
             Value::Lag(get) => {
                 let lag = get(timer);
                 let lags = ladder().chain([lag.max()]).zip(counts(lag, ladder())).collect();
@@ -215,7 +215,7 @@ fn describe(recorder: &dyn Recorder, series: &Series) {
         Value::Gauge(_) | Value::Due => recorder.describe_gauge(name, Some(Unit::Count), help),
         Value::Seconds(_) | Value::Causes(_) => recorder.describe_gauge(name, Some(Unit::Seconds), help),
         Value::Lag(_) => recorder.describe_histogram(name, Some(Unit::Seconds), help),
-        Value::LateRuns(_) => {}
+        Value::LateRuns => {}
     }
 }
 

@@ -124,11 +124,12 @@ fn encode(series: &Series, timers: &[TimerSnapshot], encoder: &mut DescriptorEnc
                 metric.encode_counter::<NoLabelSet, f64, f64>(&seconds, None)
             })
         }
-        Value::LateRuns(get) => {
+        Value::LateRuns => {
             by_cause(encoder, in_seconds(series), MetricType::Histogram, timers, |mut metric, timer, cause| {
                 let bounds = LateRuns::BOUNDS.iter().map(Duration::as_secs_f64).chain([f64::INFINITY]);
-                let buckets: Vec<(f64, u64)> = bounds.zip(*get(timer).buckets(cause)).collect();
-                let (sum, count) = (get(timer).sum(cause).as_secs_f64(), get(timer).count(cause));
+                let runs = &timer.stats.late_runs;
+                let buckets: Vec<(f64, u64)> = bounds.zip(*runs.buckets(cause)).collect();
+                let (sum, count) = (runs.sum(cause).as_secs_f64(), runs.count(cause));
                 metric.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
             })
         }

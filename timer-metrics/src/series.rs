@@ -3,7 +3,7 @@
 use crate::buckets::DUE_BOUNDS;
 use crate::snapshot::TimerSnapshot;
 use std::time::Duration;
-use timer_core::{LagSnapshot, LateRuns, Lateness};
+use timer_core::{LagSnapshot, Lateness};
 
 /// The name of the label that every series has.
 pub(crate) const LABEL: &str = "timer";
@@ -24,9 +24,9 @@ pub(crate) enum Value {
     Seconds(fn(&TimerSnapshot) -> Option<Duration>),
     /// Seconds that only rise, one number for each cause. The name ends in `_seconds_total`.
     Causes(fn(&TimerSnapshot) -> &Lateness),
-    /// A histogram for each cause. The name ends in `_seconds`. The facade has no call that takes a
-    /// histogram, so it leaves these out.
-    LateRuns(fn(&TimerSnapshot) -> &LateRuns),
+    /// A histogram of late runs for each cause. The name ends in `_seconds`. The facade has no call
+    /// that takes a histogram, so it leaves these out.
+    LateRuns,
     /// Numbers of timeouts that are due within each of some bounds, as [`due`] returns them.
     Due,
     /// A histogram. The name ends in `_seconds`.
@@ -153,7 +153,7 @@ pub(crate) const SERIES: &[Series] = &[
     ),
     series(
         "timer_late_runs_seconds",
-        Value::LateRuns(|timer| &timer.stats.late_runs),
+        Value::LateRuns,
         "Parts of at least 1 ms of the lateness of runs that were as late beyond their ticks, by cause.",
     ),
     series(
