@@ -15,8 +15,9 @@ const BOUNDS: usize = LateRuns::BOUNDS.len();
 /// [`LateCause`].
 ///
 /// A run is counted under each cause that has a part of 1 ms or more of its lateness, by the length
-/// of that part. A timer that is on time has no such runs. The parts of all runs, however short,
-/// are in [`TimerStats::lateness`](crate::TimerStats::lateness).
+/// of that part. In a batch of many late runs, a few stand for the others. A timer that is on time
+/// has no such runs. The parts of all runs, however short, are exactly in
+/// [`TimerStats::lateness`](crate::TimerStats::lateness).
 ///
 /// # Examples
 ///

@@ -21,7 +21,7 @@ const MAX_KINDS: usize = 4;
 /// A run that was won.
 struct Run {
     deadline: Nanos,
-    /// The time at which its tick began.
+    /// The beginning of its tick, or its deadline if that is later.
     due: Nanos,
     kind: TaskKind,
 }
@@ -42,45 +42,57 @@ impl Run {
 
 /// The runs of a batch that were won since it began.
 #[derive(Default)]
-pub(super) struct Runs(Vec<Run>);
+pub(super) struct Runs {
+    runs: Vec<Run>,
+    /// The last tick, and the time at which it began.
+    tick: (u64, Nanos),
+}
 
 impl Runs {
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.runs.len()
     }
 
     /// Adds a run that was linked under `tick`. Returns the time at which it was due.
     #[inline]
     pub(super) fn push(&mut self, deadline: Nanos, tick: u64, kind: TaskKind, context: &TimerContext) -> Nanos {
-        let due = if tick == IMMEDIATE { deadline } else { context.resolution.start_of(tick).max(deadline) };
-        self.0.push(Run { deadline, due, kind });
+        if self.tick.0 != tick {
+            let begin = if tick == IMMEDIATE { 0 } else { context.resolution.start_of(tick) };
+            self.tick = (tick, begin);
+        }
+        let due = deadline.max(self.tick.1);
+        self.runs.push(Run { deadline, due, kind });
         due
     }
 
     /// Returns the name of the tasks if all have the same one.
     #[cold]
     pub(super) fn only_task(&self) -> Option<&'static str> {
-        let name = self.0.first()?.kind.name();
-        self.0.iter().all(|run| run.kind.name() == name).then_some(name)
+        let name = self.runs.first()?.kind.name();
+        self.runs.iter().all(|run| run.kind.name() == name).then_some(name)
     }
 
     /// Splits the lateness of the runs until the end of the timeline.
     #[inline]
     pub(super) fn split(&self, timeline: &mut Timeline, context: &TimerContext, slow: &mut SlowTasks) {
-        if self.0.is_empty() {
+        if self.runs.is_empty() {
             return;
         }
         let long_ago = timeline.end().saturating_sub(MIN_LATENESS);
         let (mut late, mut ticks) = (0, 0_u64);
-        let mut sums = timeline.split_all(self.0.iter().map(|run| {
-            late += usize::from(run.due <= long_ago);
-            ticks = ticks.wrapping_add(run.due - run.deadline);
-            run.due
-        }));
+        // The runs of one tick are counted together.
+        let moments = self.runs.chunk_by(|run, next| run.due == next.due).map(|runs| {
+            let (due, count) = (runs[0].due, runs.len());
+            late += if due <= long_ago { count } else { 0 };
+            let deadlines = runs.iter().fold(0, |sum: u64, run| sum.wrapping_add(run.deadline));
+            ticks = ticks.wrapping_add(due.wrapping_mul(count as u64).wrapping_sub(deadlines));
+            (due, count as u64)
+        });
+        let mut sums = timeline.split_all(moments);
         sums.add(LateCause::Tick, ticks);
         context.counters.lateness.add(&sums);
-        slow.waited(self.0.iter().map(|run| run.due), context);
+        slow.waited(self.runs.iter().map(|run| run.due), context);
         if late > 0 {
             self.explain(late, long_ago, timeline, context);
         }
@@ -94,7 +106,7 @@ impl Runs {
         let each = (late * late / 128).clamp(1, MAX_PER_SAMPLE);
         let (mut left, mut next) = (late, late);
         let (mut worst, mut last) = ([None::<&Run>; MAX_KINDS], None::<&Run>);
-        for run in self.0.iter().filter(|run| run.due <= long_ago) {
+        for run in self.runs.iter().filter(|run| run.due <= long_ago) {
             if left == next {
                 next = left.saturating_sub(each);
                 counters.late_runs.record(&run.split(timeline).0, (left - next) as u64);
@@ -117,11 +129,11 @@ impl Runs {
 
     /// Records the lags at `now`.
     pub(super) fn record(&self, lag: &LagHistogram, now: Nanos) {
-        self.0.iter().for_each(|run| lag.record(now.saturating_sub(run.deadline)));
+        self.runs.iter().for_each(|run| lag.record(now.saturating_sub(run.deadline)));
     }
 
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.runs.clear();
     }
 }
 

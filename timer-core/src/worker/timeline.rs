@@ -163,22 +163,22 @@ impl Timeline {
         [Turn, Tasks, Executor].map(|cause| parts.part_nanos(cause)).iter().sum()
     }
 
-    /// Splits the times from each of `dues` to the end of the timeline, and returns the sums of the
-    /// parts.
+    /// Splits the times from some moments to the end of the timeline, each of which counts several
+    /// times. Returns the sums of the parts.
     #[inline]
-    pub(super) fn split_all(&mut self, dues: impl Iterator<Item = Nanos>) -> Lateness {
+    pub(super) fn split_all(&mut self, moments: impl Iterator<Item = (Nanos, u64)>) -> Lateness {
         let (mut all, mut at, mut begin, mut length) = (0, 0, 0, 0);
         let (mut count, mut sum) = (0, 0_u64);
-        for due in dues {
+        for (due, times) in moments {
             if due.wrapping_sub(begin) >= length {
                 self.note_due(at, mem::take(&mut count), mem::take(&mut sum));
                 at = self.segment_at(due);
                 begin = self.segments[at].begin;
                 length = self.segments.get(at + 1).map_or(Nanos::MAX, |next| next.begin) - begin;
             }
-            count += 1;
-            all += 1;
-            sum = sum.wrapping_add(due);
+            count += times;
+            all += times;
+            sum = sum.wrapping_add(due.wrapping_mul(times));
         }
         self.note_due(at, count, sum);
         let (mut parts, mut until) = (Lateness::default(), self.end);

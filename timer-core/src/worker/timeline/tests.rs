@@ -67,6 +67,6 @@ fn many_moments_are_split_as_one_by_one() {
     for moment in &moments {
         LateCause::ALL.into_iter().for_each(|cause| sums.add(cause, timeline.split(*moment).0.part_nanos(cause)));
     }
-    assert_eq!(timeline.split_all(moments.into_iter()), sums);
+    assert_eq!(timeline.split_all(moments.into_iter().map(|moment| (moment, 1))), sums);
     assert_eq!(timeline.split_all(std::iter::empty()), Lateness::default());
 }
