@@ -34,7 +34,12 @@ fn a_deadline_within_the_lag_of_an_advance_is_not_due() {
         let (timer, mut driver) = manual(wheel);
         let micros = Duration::from_micros;
         driver.advance_with_lag(micros(1_300), micros(300));
-        // A timeout on an empty wheel must not move the wheel beyond the tick.
+        // A reset or a timeout on an empty wheel must not move the wheel beyond the tick.
+        let mut alone = timer.sleep(HOUR);
+        assert!(poll(&mut alone, Waker::noop()).is_pending());
+        alone.reset_after(Duration::ZERO);
+        assert_eq!(driver.advance_with_lag(Duration::ZERO, micros(300)), 0);
+        drop(alone);
         let timeout = timer.new_timeout(HOUR, |_| {}).unwrap();
         let (bell, waker) = Bell::new();
         let mut zero = timer.sleep(Duration::ZERO);
