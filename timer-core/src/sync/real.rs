@@ -98,8 +98,9 @@ pub(crate) fn yield_lock<'a, T>(_: &'a Mutex<T>, mut guard: MutexGuard<'a, T>) -
 /// A condition that any number of threads wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Event {
-    /// The number of threads that wait.
-    waiters: Sleepers<usize>,
+    /// The number of threads that wait. A shard has two events, and their size decides the layout
+    /// of its hot fields.
+    waiters: Sleepers<u32>,
     happened: Condvar,
 }
 
