@@ -250,7 +250,8 @@ impl Batch {
         // The tasks that ran here have left the list when those of an executor run.
         let runs = if self.ran.len() > 0 { &self.ran } else { &self.queued };
         let task = runs.only_task();
-        let lost = self.timeline.extend_by_work(now, LateCause::Tasks, task, 0);
+        // The timeline may end before the batch began.
+        let lost = self.timeline.extend_by_work(now, LateCause::Tasks, task, 0).min(took);
         if took - lost > quick && task.is_none() {
             // The next slow task is found alone.
             self.size = 1;
