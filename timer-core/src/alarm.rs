@@ -13,7 +13,7 @@
 //!
 //! # The sleeper
 //!
-//! 1. It swaps the word to [`NO_TICK`], which means "asleep for ever" ([`Alarm::arm`]).
+//! 1. It swaps the word to [`NO_TICK`], which means "asleep forever" ([`Alarm::arm`]).
 //! 2. It reads the `next` of every shard. The least of them is `m`.
 //! 3. If `m` is due, it does not sleep. Otherwise it changes the word from `NO_TICK` to `m`
 //!    ([`Alarm::set`]). If the word is no longer `NO_TICK`, it starts again.

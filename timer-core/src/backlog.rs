@@ -1,7 +1,7 @@
 //! The backlog, the queued timeouts of a timer in the order of their hand-over.
 //!
-//! An executor never sees the timeouts. It gets tasks that are all alike, and each of them starts
-//! the first timeout of the backlog that is still queued. A timeout that is cancelled or moved
+//! An executor never sees the timeouts. All tasks that it gets are alike. Each of them starts the
+//! first timeout of the backlog that is still queued. A timeout that is cancelled or moved
 //! therefore leaves its task to another timeout, and no executor has to know which tasks are dead.
 //!
 //! # The number of tasks
@@ -9,12 +9,13 @@
 //! The executor has as many tasks as timeouts are queued, and *spare* ones. Each step keeps this
 //! balance:
 //!
-//! - The worker adds timeouts and one task for each. It adds fewer if there are more spare tasks
-//!   than queued timeouts ([`push`](Backlog::push)). If the executor rejects or drops a task, a
-//!   spare one takes its place ([`take_spare`](Backlog::take_spare)).
-//! - A thread that cancels or moves a queued timeout makes its task a spare one, after the state
-//!   word has decided ([`leave`](Backlog::leave)).
-//! - A task starts a timeout. If it finds none, it is a spare one and ends
+//! - The worker adds timeouts and one task for each. It adds fewer tasks if there are more than
+//!   [`MAX_SPARE`] spare ones in addition to one per queued timeout ([`push`](Backlog::push)). If
+//!   the executor rejects or drops a task, a spare one takes its place
+//!   ([`take_spare`](Backlog::take_spare)).
+//! - A thread that cancels or moves a queued timeout turns its task into a spare one, after the
+//!   state word has decided ([`leave`](Backlog::leave)).
+//! - A task starts a timeout. If it finds none, it counts as a spare one and ends
 //!   ([`start_next`](Backlog::start_next)).
 //!
 //! A task that finds no timeout may come before the thread that has cancelled its timeout reaches
@@ -34,8 +35,8 @@
 //! # Memory
 //!
 //! A timeout that has left the queue leaves an item behind. A thread that cancels or moves a
-//! timeout reads one chunk of the backlog if more than half of the items are such, and removes
-//! them.
+//! timeout reads one chunk of the backlog if more than half of the items are of this kind, and
+//! removes those in the chunk.
 
 use crate::counters::Lateness;
 use crate::deadline::Nanos;
@@ -46,7 +47,7 @@ use std::collections::VecDeque;
 /// The number of items that are read under one lock.
 const CHUNK: usize = if cfg!(all(test, timer_loom)) { 1 } else { 64 };
 
-/// The number of spare tasks that the worker does not use, in addition to one per queued timeout.
+/// The number of spare tasks, in addition to one per queued timeout, that the worker leaves unused.
 const MAX_SPARE: usize = if cfg!(all(test, timer_loom)) { 0 } else { 64 };
 
 /// The value of `spare` that stands for zero.
@@ -59,7 +60,7 @@ pub(crate) struct Handover {
     pub(crate) due: Nanos,
     /// The beginning of the batch with which it was handed over.
     pub(crate) at: Nanos,
-    /// Splits the time from `due` to `at` if it is long.
+    /// Splits the time from `due` to `at`. `None` if that time is short.
     pub(crate) before: Option<Arc<Split>>,
 }
 
@@ -72,7 +73,7 @@ pub(crate) type Item = (Timeout, Handover);
 
 pub(crate) struct Backlog {
     items: Mutex<Items>,
-    /// The number of spare tasks, from [`ZERO`].
+    /// The number of spare tasks, plus [`ZERO`].
     spare: AtomicUsize,
     /// Tasks that the executor has rejected or dropped, and that are not spare.
     abandoned: AtomicUsize,
@@ -92,8 +93,8 @@ impl Backlog {
         Self { items: Mutex::new(Items::default()), spare: AtomicUsize::new(ZERO), abandoned: AtomicUsize::new(0) }
     }
 
-    /// Adds timeouts, and returns the number of tasks that the executor has to get for them. With
-    /// them, `queued` timeouts are queued.
+    /// Adds timeouts and returns the number of tasks that the executor needs for them. `queued` is
+    /// the number of all queued timeouts, including the added ones.
     pub(crate) fn push(&self, items: &mut Vec<Item>, queued: u64) -> usize {
         let added = items.len();
         self.items.lock().extend(items);
@@ -127,7 +128,8 @@ impl Backlog {
         self.items.lock().pop()
     }
 
-    /// Makes the task of a timeout that has left the queue a spare one. `queued` timeouts remain.
+    /// Turns the task of a timeout that has left the queue into a spare one. `queued` timeouts
+    /// remain in the queue.
     pub(crate) fn leave(&self, queued: u64) {
         // ORDERING: Relaxed, because the number is exact by read-modify-writes alone.
         self.spare.fetch_add(1, Ordering::Relaxed);

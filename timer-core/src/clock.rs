@@ -115,7 +115,8 @@ pub(crate) struct Present {
     word: AtomicU64,
     /// The distance, an `i64`, from the system's clock to a virtual time that runs.
     offset: AtomicU64,
-    /// The time by which a deadline has to lie before a virtual time that stands still to be due.
+    /// The lag of a virtual time that stands still. A deadline is due once it lies this long in the
+    /// past.
     lag: AtomicU64,
 }
 
@@ -149,7 +150,7 @@ impl Present {
         now().saturating_add_signed(offset as i64).min(END_OF_TIME)
     }
 
-    /// Returns the time up to which deadlines are due at `now`, which this clock has just told.
+    /// Returns the time up to which deadlines are due at `now`, a reading of this clock.
     #[inline]
     pub(crate) fn due_by(&self, now: Nanos) -> Nanos {
         // ORDERING: Relaxed, because a thread that sees another lag than that of `now` only finds a

@@ -2,8 +2,8 @@
 //!
 //! All state that two threads share uses the types of this module. A model checker can therefore
 //! replace all of them (`--cfg timer_loom`), and a reader finds every kind of sharing in one list.
-//! No other module of this crate names `std::sync`, `std::thread` or `parking_lot`,
-//! because this crate's `clippy.toml` forbids it.
+//! No other module of this crate names `std::sync`, `std::thread` or `parking_lot`, because this
+//! crate's `clippy.toml` forbids it.
 
 #[cfg(all(feature = "__tests", not(timer_loom)))]
 #[allow(clippy::disallowed_types, reason = "no model checks it")]

@@ -82,8 +82,7 @@ impl TimerContext {
         !self.stopped.swap(true, Ordering::AcqRel)
     }
 
-    /// Returns `true` if `stop` has begun. Called by a thread that has just abandoned
-    /// a task.
+    /// Returns `true` if `stop` has begun. Called by a thread that has just abandoned a task.
     ///
     /// If this read-modify-write comes before the one in `set_stopped`, the caller of `set_stopped`
     /// finds the task afterwards. Otherwise this call returns `true`.
@@ -155,7 +154,7 @@ impl TimerContext {
         self.leave_queue();
     }
 
-    /// Takes a timeout out of the executor's queue that has ended or is linked again.
+    /// Takes a timeout that has ended or is linked again out of the executor's queue.
     pub(crate) fn leave_queue(&self) {
         let in_flight = &self.counters.in_flight;
         in_flight.unqueue();

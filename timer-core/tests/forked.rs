@@ -23,8 +23,8 @@ fn use_timer() -> bool {
     timer.new_timeout(SECOND, |_| {}).is_ok() && driver.advance(SECOND) == 1
 }
 
-/// Runs a timeout on each of several timers with a worker, which sleeps before. Returns `true` if
-/// all have run.
+/// Runs a timeout on each of several timers whose worker is asleep. Returns `true` if all of them
+/// have run.
 fn use_workers() -> bool {
     let timers: Vec<_> = (0..16).map_while(|_| Timer::builder().build().ok()).collect();
     let (ran, runs) = channel();

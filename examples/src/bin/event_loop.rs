@@ -4,9 +4,9 @@
 //! The poll waits for sockets and for the next timeout. Then the loop takes a turn of the timer,
 //! which runs the due tasks on the loop's thread. On Linux the next timeout wakes the poll by a
 //! timerfd, because the system prolongs the time-out of a poll by up to 100 ms. Elsewhere the poll
-//! has a time-out. The loop's own timeouts need
-//! no wake-up, because the loop takes a turn before it waits again. If another thread schedules a
-//! timeout that is due before the poll would return, `on_wake` wakes the poll.
+//! has a time-out. The loop's own timeouts need no wake-up, because the loop takes a turn before it
+//! waits again. If another thread schedules a timeout that is due before the poll would return,
+//! `on_wake` wakes the poll.
 //!
 //! Every line from a client moves its connection's timeout. A client that hangs up cancels it. A
 //! client that falls silent is closed by it.
@@ -130,9 +130,10 @@ impl AlarmClock {
         Ok(Self(clock))
     }
 
-    /// Sets the alarm to `at`, or turns it off. The poll needs no time-out then.
+    /// Sets the alarm to `at`, or turns it off. Returns no time-out, because the timerfd wakes the
+    /// poll.
     fn set(&self, at: Option<Instant>) -> io::Result<Option<Duration>> {
-        // A timer of 0 is off, so a deadline that has passed is 1 ns away.
+        // A timerfd of zero is off, so a deadline that has passed is set to 1 ns from now.
         let wait = at.map(|at| at.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1)));
         let it_value = Timespec::try_from(wait.unwrap_or_default()).map_err(io::Error::other)?;
         timerfd_settime(

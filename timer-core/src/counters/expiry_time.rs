@@ -31,7 +31,8 @@ impl ExpiryTime {
         if count == 0 || crowded > 0 && !is_crowd {
             return;
         }
-        let (before, each) = (self.nanos(), nanos() as f64 / expired as f64);
+        let before = self.nanos();
+        let each = nanos() as f64 / expired as f64;
         let now = match (crowded, is_crowd) {
             (0, false) if lone > 0 => before.min(each),
             (0, _) => each,

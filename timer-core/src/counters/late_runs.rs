@@ -87,7 +87,8 @@ impl LateRuns {
         Duration::from_nanos(self.sums[cause as usize])
     }
 
-    /// Returns the runs that were counted after `earlier`, older histograms of the same timer.
+    /// Returns the runs that were counted after `earlier`, which are older histograms of the same
+    /// timer.
     ///
     /// # Examples
     ///
@@ -116,10 +117,10 @@ impl LateRuns {
         later
     }
 
-    /// Returns the bound that the parts of the fraction `q` of these runs do not reach, one of
-    /// [`BOUNDS`](Self::BOUNDS), or [`Duration::MAX`] if it is above all of them. Returns zero if
-    /// there is no run. A `q` below 0 counts as 0, and a `q` that is above 1 or not a number counts
-    /// as 1.
+    /// Returns a bound that the parts of the fraction `q` of these runs stay below. It is one of
+    /// [`BOUNDS`](Self::BOUNDS), or [`Duration::MAX`] if some of these parts reach the last one.
+    /// Returns zero if there is no run. A `q` below 0 counts as 0, and a `q` that is above 1 or not
+    /// a number counts as 1.
     ///
     /// # Examples
     ///

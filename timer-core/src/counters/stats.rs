@@ -145,10 +145,10 @@ pub struct TimerStats {
     /// on the worker.
     pub longest_batch: Duration,
     /// The mean time that the worker took for each timeout in recent crowds, from taking it out of
-    /// the wheel to the end of its task or its hand-over. Waits for locks do not count, nor does
-    /// time in which the worker, as Linux tells, did not have its CPU. A crowd is 64 timeouts or
-    /// more that are due within about 2 ms. As long as there was no crowd, this is the shortest
-    /// time of a lone timeout, which is longer. Zero until 64 timeouts have run.
+    /// the wheel to the end of its task or its hand-over. Waits for locks do not count. On Linux,
+    /// the time in which the worker did not have a CPU does not count either. A crowd is 64
+    /// timeouts or more that are due within about 2 ms. As long as there was no crowd, this is the
+    /// shortest time of a lone timeout, which is longer. Zero until 64 timeouts have run.
     pub expiry_time: Duration,
     /// The time by which all runs together were late, from their deadlines to their starts, split
     /// by causes. It is the sum of `start_lag`, apart from tasks in the executor's queue.

@@ -23,9 +23,9 @@ pub(crate) const MIN_LATENESS: Nanos = 1_000_000;
 pub(crate) struct WorstRuns(Mutex<Vec<(u64, LateRun)>>);
 
 impl WorstRuns {
-    /// Keeps a run of `task`, which was late by `late` at `now`, if it is among the worst. Calls
-    /// `split` for its lateness and the task behind which it was, only if so. Does nothing if the
-    /// list is locked, because the worker does not wait for a reader.
+    /// Keeps a run of `task`, which was late by `late` at `now`, if it is among the worst. Only
+    /// then calls `split`, which returns the parts of its lateness and the task that it waited for.
+    /// Does nothing if the list is locked, because the worker does not wait for a reader.
     #[cold]
     pub(crate) fn offer(
         &self,

@@ -1,9 +1,10 @@
 //! The items of a queue that are due, in the order in which they come out.
 //!
-//! A tick may have millions of items, and to sort them all takes long. So the list consists of runs
-//! that are sorted one by one, between which another thread can use the queue. A heap finds the run
-//! that has the first item. A run has [`RUN`] items, because more of them would be sorted for too
-//! long, and with fewer the heap would not fit into the first cache.
+//! A tick may have millions of items, and sorting all of them takes long. Therefore the list
+//! consists of runs that are sorted one by one. Between two runs another thread can use the queue.
+//! A heap finds the run that has the first item. A run has [`RUN`] items, because sorting a longer
+//! run would take too long, and with shorter runs the heap would not fit into the first-level
+//! cache.
 //!
 //! An item that is removed stays in the list until it is the first one.
 
@@ -15,7 +16,7 @@ use std::mem;
 /// The number of items in a run, which takes about 0.1 ms to sort. Tests use short runs.
 const RUN: usize = if cfg!(test) { 64 } else { 4096 };
 
-/// An empty list keeps room for this many items.
+/// The number of items for which an empty list keeps room.
 const MAX_KEPT_CAPACITY: usize = 256;
 
 /// An item that is due. Items compare in the order in which they come out.
@@ -29,7 +30,7 @@ pub(super) struct Due {
     pub(super) index: usize,
 }
 
-/// Sorted items, the first one last. The greatest run has the first item of all.
+/// Sorted items, the first of which is at the end. The greatest run has the first item of all.
 struct Run {
     first: Due,
     items: Vec<Due>,
@@ -58,7 +59,7 @@ impl Eq for Run {}
 /// The items that are due.
 #[derive(Default)]
 pub(super) struct DueList {
-    /// The run with the first item of all, which is the last one here.
+    /// The run with the first item of all, which is at its end.
     current: Vec<Due>,
     others: BinaryHeap<Run>,
     /// The items that are in no run yet.
@@ -74,7 +75,7 @@ impl DueList {
         }
     }
 
-    /// Sorts the items that were added last. None of them comes out before.
+    /// Sorts the items that were added last. None of them comes out until then.
     pub(super) fn sort(&mut self) {
         self.unsorted.sort_unstable_by(|a, b| b.cmp(a));
         if self.current.is_empty() {

@@ -62,14 +62,15 @@ pub(super) struct Items<T> {
     raw: RawHierarchical<Item<Order>, Slab<Option<Pending<T>>>>,
     collection: Collection,
     due: DueList,
-    /// The values of one step of the wheel that are not in `due` yet.
+    /// The values that were taken from the wheel and are not in `due` yet.
     step: Bucket<Item<Order>>,
     /// The first chunk of these values.
     next_chunk: usize,
     /// The number of insertions into the wheel so far.
     insertions: u64,
-    /// The number of items in `due` that have not been removed, and that of the others.
+    /// The number of items in `due` that are still in the queue.
     waiting: usize,
+    /// The number of items in `due` that have been removed from the queue.
     removed: usize,
     max_steps: usize,
     resolution: Resolution,
@@ -78,7 +79,7 @@ pub(super) struct Items<T> {
 
 impl<T> Items<T> {
     /// Creates a queue whose calls take at most `max_steps` steps at a time, each of which reads a
-    /// chunk of values. The owner of a queue that no one waits for passes `usize::MAX`.
+    /// chunk of values. A queue that is not shared passes `usize::MAX`.
     pub(super) fn new(timer: &Timer, max_steps: usize) -> Self {
         let (timer, resolution) = (timer.clone(), timer.engine.context.resolution);
         let raw = RawHierarchical::new(Slab::new());

@@ -19,9 +19,8 @@ use std::time::{Duration, Instant};
 /// # Cost
 ///
 /// Inserting, moving and removing an item cost O(1) amortized. Inserting and moving read the clock
-/// once. An
-/// item needs no allocation. It takes about 40 bytes in addition to its value, and its share of the
-/// slack of the arrays. The table of the values grows by a quarter at a time.
+/// once. An item needs no allocation. It takes about 40 bytes in addition to its value, and its
+/// share of the slack of the arrays. The table of the values grows by a quarter at a time.
 ///
 /// # Examples
 ///

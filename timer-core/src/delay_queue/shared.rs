@@ -6,7 +6,7 @@
 //!
 //! # Taking
 //!
-//! A consumer holds the lock except while it waits, and between the steps of step 1.
+//! A consumer holds the lock except while it waits and between the collection steps in step 1.
 //!
 //! 1. It takes an item that is due and goes on with step 4. If the queue is closed or the
 //!    consumer's time is up, it goes on with step 4 without an item. If many items are due, it
@@ -29,9 +29,9 @@
 //! step 1 or has been removed from the line and is about to start again with step 1. This is so
 //! because only step 3 removes the leader. After it the consumer does not wait until it becomes the
 //! leader again, joins the line of another leader, or comes to step 4, which removes a follower if
-//! there is one. A wake-up that comes before the
-//! consumer waits is not lost, because the parker keeps it. The leader wakes up by the deadline of
-//! the first item, because a producer wakes it for each earlier item.
+//! there is one. A wake-up that comes before the consumer waits is not lost, because the parker
+//! keeps it. The leader wakes up by the deadline of the first item, because a producer wakes it for
+//! each earlier item.
 
 mod contents;
 
@@ -98,8 +98,8 @@ struct State<T> {
     is_closed: bool,
 }
 
-/// The most steps of a collection, of a chunk of 256 values each, before another thread may have
-/// the lock. They take about 0.1 ms.
+/// The number of steps of a collection before another thread may have the lock. Each step reads a
+/// chunk of 256 values. Eight steps take about 0.1 ms.
 const MAX_STEPS: usize = if cfg!(timer_loom) { 1 } else { 8 };
 
 /// The thread that waits for the first deadline.

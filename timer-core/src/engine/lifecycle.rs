@@ -38,7 +38,7 @@ pub(crate) struct Lifecycle {
     worker_id: OnceLock<ThreadId>,
     /// `true` while no worker runs.
     worker_gone: AtomicBool,
-    /// `true` while there is no thread of a worker. Its thread exits after the worker has ended.
+    /// `true` while no worker thread exists. The thread exits after the worker has ended.
     thread_gone: AtomicBool,
     worker_ended: Event,
     unclaimed: Mutex<Unclaimed>,
@@ -247,7 +247,8 @@ impl Engine {
     /// Ends the timeouts whose tasks an executor has dropped unrun. `stop_by_limit` returns them,
     /// because a task that ran here could hold the calling thread beyond its limit.
     fn end_abandoned(&self) -> Vec<Unprocessed> {
-        let (context, mut ended) = (&self.context, Vec::new());
+        let context = &self.context;
+        let mut ended = Vec::new();
         while context.backlog.take_abandoned() {
             context.backlog.start_next(|timeout, _| {
                 let Some(right) = timeout.cancel_abandoned() else { return false };

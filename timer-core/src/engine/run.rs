@@ -87,7 +87,7 @@ impl Handover {
 
 /// A task in an executor, which starts the next timeout of the backlog. If the executor drops it
 /// unrun and it is not a spare one, the worker does its work. Once the timer is stopped, the thread
-/// that drops it does so, or `stop` runs or returns the timeout.
+/// that drops it does the work, or `stop` runs or returns the timeout.
 pub(crate) struct QueuedTask {
     lease: Option<Arc<TimerLease>>,
 }
@@ -120,8 +120,8 @@ impl Drop for QueuedTask {
     }
 }
 
-/// Runs a timeout that was handed over. Calls `before_run` first. Returns `false` if the timeout
-/// was cancelled or moved since.
+/// Runs a timeout that was handed over, after calling `before_run`. Returns `false` if the timeout
+/// has been cancelled or moved since.
 fn start_queued(timeout: &Timeout, handover: &Handover, context: &TimerContext, before_run: impl FnOnce()) -> bool {
     let Some(right) = timeout.start() else { return false };
     let (counters, now) = (&context.counters, context.now());

@@ -149,7 +149,7 @@ pub(crate) trait Job: Sized + Send + 'static {
     /// Decides how a run changes the state of the timeout.
     const RUNS: Runs;
 
-    /// What all threads share of the job. It is not dropped.
+    /// The part of the job that all threads share. It is not dropped.
     type Shared;
 
     /// Returns the shared part of a new job.

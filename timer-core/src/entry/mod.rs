@@ -99,7 +99,7 @@ struct Header {
 struct Entry<J, S = ()> {
     header: Header,
     job: JobCell<J>,
-    /// What all threads share of the job.
+    /// The part of the job that all threads share.
     shared: S,
 }
 

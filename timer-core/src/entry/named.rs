@@ -34,7 +34,8 @@ pub trait TaskName: 'static {
 }
 
 impl<N: TaskName, F> Named<N, F> {
-    /// Without a bound on `F`, because the compiler would take it for the kind of a closure.
+    /// Wraps a closure. This has no bound on `F`, because the compiler would infer the kind of the
+    /// closure from it.
     #[doc(hidden)]
     pub fn of(task: F) -> Self {
         Self { task, name: PhantomData }
@@ -109,7 +110,8 @@ impl<N: TaskName, F> fmt::Debug for Named<N, F> {
 /// let idle = named!("close idle connection", move |_| println!("closing {connection}"));
 /// timer.new_timeout_task(Duration::from_secs(30), idle)?;
 ///
-/// let (second, mut beats) = (Duration::from_secs(1), 0);
+/// let second = Duration::from_secs(1);
+/// let mut beats = 0;
 /// let heartbeat = named!("heartbeat", move |_| {
 ///     beats += 1;
 ///     println!("beat {beats}");

@@ -52,7 +52,7 @@ thread_local! {
     static LISTS: Lists = const { Lists([const { Spares::new() }; LAYOUTS.len()]) };
 }
 
-/// Allocates the memory of an entry of the type `E`. Returns `None` if there is none.
+/// Allocates memory for an entry of the type `E`. Returns `None` if the allocator fails.
 #[inline]
 pub(super) fn allocate<E>() -> Option<NonNull<E>> {
     let take = |lists: &Lists| lists.0.get(const { list_of::<E>() })?.take();

@@ -42,8 +42,8 @@ pub(super) struct VTable {
     /// This and the other functions require that the entry is of this table's type, that only the
     /// caller has the right to its job, and that the job is in the entry.
     run: unsafe fn(NonNull<Header>, &Timeout) -> Option<Period>,
-    /// Returns the period of the job. The caller may not use it longer than a reference to the
-    /// entry exists.
+    /// Returns the period of the job. The caller may use it only while a reference to the entry
+    /// exists.
     pub(super) period: unsafe fn(NonNull<Header>) -> Option<&'static AtomicU64>,
     /// Takes the job out and tells it that it will not run.
     cancelled: unsafe fn(NonNull<Header>, &Timeout),

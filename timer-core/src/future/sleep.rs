@@ -214,7 +214,7 @@ impl Sleep {
         self.context().map_or(now, |context| context.present.due_by(now))
     }
 
-    /// Returns the context of the timer, unless that is gone.
+    /// Returns the context of the timer, or `None` if the timer is gone.
     fn context(&self) -> Option<Arc<TimerContext>> {
         let (shard, id) = self.block.map(BlockId::local_shard)?;
         shard.context(id)

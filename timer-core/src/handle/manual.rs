@@ -76,8 +76,8 @@ impl ManualDriver {
     /// whose deadlines are at least `lag` before the new time. A future with a later deadline stays
     /// pending until another call. A time that [runs](Self::resume) has no lag.
     ///
-    /// This is for a timer that follows a simulated clock whose own timers have ticks. If `lag` is
-    /// the time since the last tick, both reach a deadline at the same tick.
+    /// Use this method for a timer that follows a simulated clock whose own timers have ticks. If
+    /// `lag` is the time since the last tick, both reach a deadline at the same tick.
     ///
     /// # Examples
     ///
@@ -100,7 +100,8 @@ impl ManualDriver {
         let due_by = target.saturating_sub(lag);
         let (mut expired, mut has_passed_target) = (0, false);
         loop {
-            let (next, mut at) = (engine.next(), self.present().saturating_sub(lag));
+            let next = engine.next();
+            let mut at = self.present().saturating_sub(lag);
             if !engine.context.backlog.has_abandoned() {
                 if next > resolution.tick_at(due_by) || (next == IMMEDIATE && has_passed_target) {
                     break;

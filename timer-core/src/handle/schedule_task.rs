@@ -44,7 +44,8 @@ impl Timer {
     /// use timer_core::{Timer, named};
     ///
     /// let timer = Timer::new();
-    /// let (delay, slack) = (Duration::from_secs(30), Duration::from_secs(1));
+    /// let delay = Duration::from_secs(30);
+    /// let slack = Duration::from_secs(1);
     /// timer.new_timeout_task_with_slack(delay, slack, named!("ping", |_| println!("ping")))?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -99,7 +100,8 @@ impl Timer {
     /// use timer_core::{Timer, named};
     ///
     /// let timer = Timer::new();
-    /// let (period, mut beats) = (Duration::from_secs(10), 0);
+    /// let period = Duration::from_secs(10);
+    /// let mut beats = 0;
     /// let heartbeat = named!("heartbeat", move |_| {
     ///     beats += 1;
     ///     println!("beat {beats}");

@@ -141,11 +141,11 @@ impl Timeout {
     /// Gives a periodic task another period, or another delay between its runs. Returns `false` and
     /// changes nothing if the task is not periodic, if it has ended, or if `period` is zero.
     ///
-    /// The deadline that is set already stays. A run that is in progress or comes next ends by
-    /// setting the deadline of the run after it, and from then on the new period is used. A task
-    /// can therefore choose the time of its next run itself. If the call comes while a run ends on
-    /// another thread, it may be one run later. Call [`reset`](Self::reset) as well to move the
-    /// next run. A period is at most 584 years. The call takes O(1) time and no lock.
+    /// The current deadline stays. The new period is used when the run in progress, or the next
+    /// one, ends and sets the deadline of the following run. A task can therefore choose the time
+    /// of its next run itself. If a run ends on another thread during the call, the new period may
+    /// begin one run later. Call [`reset`](Self::reset) as well to move the next run. A period is
+    /// at most 584 years. The call takes O(1) time and no lock.
     ///
     /// # Examples
     ///

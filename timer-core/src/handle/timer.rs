@@ -121,8 +121,8 @@ impl Timer {
     /// O(pending) time in addition to the wait. No task runs on the calling thread, so tasks that
     /// the executor has dropped without running them are returned.
     ///
-    /// If the worker has ended at the limit, its thread has exited when the call returns, with the
-    /// destructors of its thread-local values, which have no limit.
+    /// If the worker has ended by the limit, the call also waits for the exit of its thread. The
+    /// destructors of the thread-local values of that thread have no limit.
     ///
     /// If a task blocks the worker, the call returns at the limit all the same. Tasks that were due
     /// together with the blocking one and have not started are cancelled when the worker continues.

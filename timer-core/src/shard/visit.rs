@@ -1,5 +1,5 @@
 //! The work of the owner of the turn in a shard. It visits a shard in which entries may be due,
-//! takes them out, and relinks those that were moved to a later deadline.
+//! takes them out, and relinks the entries that were moved to a later deadline.
 
 use super::inbox::{CROWDED_CAPACITY, MAX_HELPED, Request};
 use super::{Core, EntryWheel, MAX_PER_LOCK, Shard, Slots};
@@ -230,7 +230,8 @@ mod tests {
     #[test]
     fn a_visit_to_a_hashed_wheel_ends_although_bounds_become_stale() {
         const LISTS: u64 = 8;
-        let (context, block) = (exact(), pool().lease(1));
+        let context = exact();
+        let block = pool().lease(1);
         block.open(&context, WheelKind::Hashed { ticks_per_wheel: LISTS as usize });
         let shard = block.shards[0];
         let schedule = |tick| {
@@ -240,11 +241,13 @@ mod tests {
         };
         (0..12 * LISTS).for_each(|nth| drop(schedule((1 << 40) + nth)));
         (1..=LISTS).for_each(|tick| drop(schedule(tick)));
-        let (mut taken, mut steps) = (0, 0);
+        let mut taken = 0;
+        let mut steps = 0;
         loop {
             let mut out = Slots::default();
             let outcome = shard.visit(VisitStep::Next, LISTS, &mut out, &context);
-            (taken, steps) = (taken + out.len(), steps + 1);
+            taken += out.len();
+            steps += 1;
             if outcome == VisitOutcome::Last {
                 break;
             }

@@ -46,7 +46,7 @@ impl<T> UnsafeCell<T> {
 }
 
 /// The locks of `std` for threads that sleep. A sleeper of parking_lot enters a table of the
-/// process, whose locks may be held for ever in the child of a `fork`.
+/// process, whose locks may be held forever in the child of a `fork`.
 type Sleepers<T> = std::sync::Mutex<T>;
 
 fn lock<T>(sleepers: &Sleepers<T>) -> std::sync::MutexGuard<'_, T> {

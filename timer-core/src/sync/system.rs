@@ -32,8 +32,8 @@ pub(crate) fn current_cpu() -> usize {
     return thread_slot();
 }
 
-/// Returns the number of CPUs of the system, including those that this process may not use. Returns
-/// 1 if the number is unknown.
+/// Returns the number of CPUs of the system, including any that this process may not use. Returns 1
+/// if the number is unknown.
 pub(crate) fn cpu_count() -> usize {
     static CPUS: OnceLock<usize> = OnceLock::new();
     *CPUS.get_or_init(|| {
@@ -124,12 +124,12 @@ pub(crate) fn block_signals() {
 
 #[cfg(test)]
 thread_local! {
-    /// What [`cpu_use`] returns to this thread in a test.
+    /// The value that [`cpu_use`] returns to this thread in a test.
     pub(crate) static CPU_USE: Cell<Option<(u64, usize)>> = const { Cell::new(None) };
 }
 
 /// Returns the nanoseconds of CPU time that the calling thread has used, to the microsecond, and
-/// how often it has blocked. Returns `None` if the system does not tell them.
+/// how often it has blocked. Returns `None` if the system does not report them.
 pub(crate) fn cpu_use() -> Option<(u64, usize)> {
     #[cfg(test)]
     if let Some(set) = CPU_USE.get() {

@@ -361,9 +361,9 @@ impl<V> Bucket<V> {
         self.open.set_upkeep();
     }
 
-    /// Removes a chunk, calls `each` with its slots, and returns the number of the next chunk.
-    /// `number` is that of the first chunk. Without a chunk among the next [`PIECE`] numbers,
-    /// `each` gets no slots. Nothing may be inserted until the bucket is empty.
+    /// Removes the first chunk from `number` on, calls `each` with its slots, and returns the
+    /// number after it. If none of the next [`PIECE`] numbers has a chunk, `each` gets no slots.
+    /// Nothing may be inserted until the bucket is empty.
     pub(crate) fn drain_chunk(&mut self, number: usize, each: impl FnOnce(&mut [Slot<V>])) -> usize {
         if self.is_short() {
             each(&mut self.open.slots);

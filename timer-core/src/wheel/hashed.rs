@@ -45,7 +45,7 @@ pub(crate) struct RawHashed<V, P> {
     base: Base<V, P>,
 }
 
-/// The facts about the bound of a list, which is its minimum.
+/// The state of the bound of a list. The bound itself is the minimum of the list.
 #[derive(Clone)]
 struct Bound {
     /// A lower bound of all values but one.

@@ -45,7 +45,7 @@ pub(super) struct Batch {
     tasks: Vec<Task>,
     /// The runs of the timeouts for the executor.
     queued: Runs,
-    /// What the last late task has taken along, and the begin of the timeline in it.
+    /// The hand-over of the last late task, and the time at which the timeline in it begins.
     handover: (Nanos, Handover),
     /// The number of tasks after which this batch ends.
     size: usize,
@@ -183,8 +183,7 @@ impl Batch {
         }
     }
 
-    /// Returns what a task that was due at `due` takes along if it is handed over in the batch of
-    /// `now`.
+    /// Returns the hand-over of a task that was due at `due` and belongs to the batch of `now`.
     #[inline]
     fn handover(&mut self, due: Nanos, now: Nanos) -> Handover {
         if now.saturating_sub(due) < MIN_LATENESS {
@@ -243,25 +242,25 @@ impl Batch {
         Blame::default()
     }
 
-    /// Extends the timeline to `now` by a batch that took long. Its task is known if all have one
-    /// name.
+    /// Extends the timeline to `now` by a batch that took long. The slow task is known if all tasks
+    /// have the same name.
     #[cold]
     fn attribute_slow(&mut self, took: Nanos, quick: Nanos, now: Nanos) -> Blame {
-        // The tasks that ran here have left the list when those of an executor run.
+        // The list of the tasks that ran here is empty when an executor runs its tasks.
         let runs = if self.ran.len() > 0 { &self.ran } else { &self.queued };
         let task = runs.only_task();
         // The timeline may end before the batch began.
         let lost = self.timeline.extend_by_work(now, LateCause::Tasks, task, 0).min(took);
         if took - lost > quick && task.is_none() {
-            // The next slow task is found alone.
+            // A batch of one task finds the next slow one.
             self.size = 1;
         }
         Blame { task, lost }
     }
 
     /// Hands the collected timeouts over, with tasks for the executor. If the executor rejects a
-    /// task, or leaves it in the batch because it panics, and no other task is spare, its work is
-    /// done here.
+    /// task, or leaves it in the batch because it panics, and no other task is spare, this thread
+    /// does its work.
     fn execute(&mut self, executor: &dyn TaskExecutor, engine: &Engine) {
         let context = &*engine.context;
         let tasks = context.backlog.push(&mut self.items, context.counters.in_flight.get().0);

@@ -3,7 +3,7 @@
 //! One walk of the timeline splits the lateness of all runs of a batch, however their deadlines are
 //! ordered, so the explanation adds little to the lateness of a crowd. The sums of the parts are
 //! exact and add up to the lags that the histogram gets. In the histograms of the causes, a few of
-//! many late runs stand for the others.
+//! many late runs represent the others.
 
 use super::slow::SlowTasks;
 use super::timeline::Timeline;
@@ -12,10 +12,10 @@ use crate::deadline::{IMMEDIATE, Nanos};
 use crate::entry::TaskKind;
 use crate::timer_context::TimerContext;
 
-/// The largest number of late runs for which one stands.
+/// The largest number of late runs that one run represents in the histograms.
 const MAX_PER_SAMPLE: usize = 64;
 
-/// The most types of tasks whose worst runs a batch offers.
+/// The number of types of tasks whose worst runs a batch offers.
 const MAX_KINDS: usize = 4;
 
 /// A run that was won.
@@ -27,7 +27,7 @@ struct Run {
 }
 
 impl Run {
-    /// Returns `true` if both are of one type.
+    /// Returns `true` if both runs are of one type of task.
     fn is_like(&self, other: &Run) -> bool {
         self.kind.address() == other.kind.address()
     }
@@ -66,7 +66,7 @@ impl Runs {
         due
     }
 
-    /// Returns the name of the tasks if all have the same one.
+    /// Returns the name of the tasks if all of them have the same one.
     #[cold]
     pub(super) fn only_task(&self) -> Option<&'static str> {
         let name = self.runs.first()?.kind.name();
@@ -80,10 +80,12 @@ impl Runs {
             return;
         }
         let long_ago = timeline.end().saturating_sub(MIN_LATENESS);
-        let (mut late, mut ticks) = (0, 0_u64);
+        let mut late = 0;
+        let mut ticks = 0_u64;
         // The runs of one tick are counted together.
         let moments = self.runs.chunk_by(|run, next| run.due == next.due).map(|runs| {
-            let (due, count) = (runs[0].due, runs.len());
+            let due = runs[0].due;
+            let count = runs.len();
             late += if due <= long_ago { count } else { 0 };
             let deadlines = runs.iter().fold(0, |sum: u64, run| sum.wrapping_add(run.deadline));
             ticks = ticks.wrapping_add(due.wrapping_mul(count as u64).wrapping_sub(deadlines));
@@ -102,10 +104,12 @@ impl Runs {
     #[cold]
     fn explain(&self, late: usize, long_ago: Nanos, timeline: &Timeline, context: &TimerContext) {
         let counters = &context.counters;
-        // Eight of 16, and two of 64.
+        // Eight of 16 late runs are recorded, and two of 64.
         let each = (late * late / 128).clamp(1, MAX_PER_SAMPLE);
-        let (mut left, mut next) = (late, late);
-        let (mut worst, mut last) = ([None::<&Run>; MAX_KINDS], None::<&Run>);
+        let mut left = late;
+        let mut next = late;
+        let mut worst = [None::<&Run>; MAX_KINDS];
+        let mut last = None::<&Run>;
         for run in self.runs.iter().filter(|run| run.due <= long_ago) {
             if left == next {
                 next = left.saturating_sub(each);

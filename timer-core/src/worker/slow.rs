@@ -67,8 +67,8 @@ impl SlowTasks {
         }
     }
 
-    /// Notes that timeouts have run that were due at `dues`. Warns of the slow batch if some did
-    /// not wait for it, because those that did have run by then.
+    /// Notes that the timeouts that were due at `dues` have run. Warns about the slow batch if one
+    /// of them did not wait for it, because all that waited have run by then.
     #[inline]
     pub(super) fn waited(&mut self, dues: impl ExactSizeIterator<Item = Nanos>, context: &TimerContext) {
         let Some(slow) = &mut self.pending else { return };

@@ -13,8 +13,8 @@ use std::mem;
 /// The most segments. When there are more, neighbors are joined.
 const CAPACITY: usize = 128;
 
-/// The time that a piece of work has to take for the loss of the CPU during it to be looked for,
-/// 100 us. The look is one system call.
+/// The shortest piece of work, 100 us, after which the worker asks the system if it lost the CPU.
+/// Asking is one system call.
 const MIN_LOSS: Nanos = 100_000;
 
 #[cfg(test)]
@@ -43,8 +43,8 @@ pub(super) struct Timeline {
     end: Nanos,
     /// The part of the time in which the worker has waited for locks that is on the timeline.
     lock_waits: u64,
-    /// The thread's use of its CPU at the last note, and how often it had blocked. Stays `None` on
-    /// virtual time.
+    /// The time of the last note, with the CPU time of the thread and the number of times it had
+    /// blocked. Stays `None` on virtual time.
     cpu_use: Option<(Nanos, (u64, usize))>,
 }
 
@@ -85,9 +85,9 @@ impl Timeline {
         self.extend_by_work(now, Turn, None, wait);
     }
 
-    /// Extends the timeline to `now` by work of the calling thread, which has waited for `waited`
-    /// nanoseconds before. Returns the time in which it did not have the CPU. That time is the
-    /// system's, but a task that blocks counts all of its time.
+    /// Extends the timeline to `now` by work of the calling thread, which waited for `waited`
+    /// nanoseconds since the last note. Returns the time in which it did not have the CPU. That
+    /// time is the system's, but a task that blocks counts all of its time.
     #[inline]
     pub(super) fn extend_by_work(
         &mut self,
@@ -167,8 +167,12 @@ impl Timeline {
     /// times. Returns the sums of the parts.
     #[inline]
     pub(super) fn split_all(&mut self, moments: impl Iterator<Item = (Nanos, u64)>) -> Lateness {
-        let (mut all, mut at, mut begin, mut length) = (0, 0, 0, 0);
-        let (mut count, mut sum) = (0, 0_u64);
+        let mut all = 0;
+        let mut at = 0;
+        let mut begin = 0;
+        let mut length = 0;
+        let mut count = 0;
+        let mut sum = 0_u64;
         for (due, times) in moments {
             if due.wrapping_sub(begin) >= length {
                 self.note_due(at, mem::take(&mut count), mem::take(&mut sum));
@@ -181,15 +185,16 @@ impl Timeline {
             sum = sum.wrapping_add(due.wrapping_mul(times));
         }
         self.note_due(at, count, sum);
-        let (mut parts, mut until) = (Lateness::default(), self.end);
+        let mut parts = Lateness::default();
+        let mut until = self.end;
         for segment in self.segments.iter_mut().rev() {
             if all == 0 {
                 break;
             }
             let (count, sum) = mem::take(&mut segment.due);
             all -= count;
-            let (here, before) =
-                (until.wrapping_mul(count).wrapping_sub(sum), (until - segment.begin).wrapping_mul(all));
+            let here = until.wrapping_mul(count).wrapping_sub(sum);
+            let before = (until - segment.begin).wrapping_mul(all);
             parts.add(segment.cause, here.wrapping_add(before));
             until = segment.begin;
         }
@@ -198,7 +203,8 @@ impl Timeline {
 
     fn note_due(&mut self, at: usize, count: u64, sum: Nanos) {
         let due = &mut self.segments[at].due;
-        *due = (due.0 + count, due.1.wrapping_add(sum));
+        due.0 += count;
+        due.1 = due.1.wrapping_add(sum);
     }
 
     /// Splits the time from `begin` to the end of the timeline. If tasks took a tenth of it,

@@ -48,7 +48,8 @@ fn a_closure_can_have_a_name() {
 #[test]
 fn a_closure_has_its_name_by_each_way_to_schedule() {
     let (timer, mut driver) = Timer::builder().build_driven().unwrap();
-    let ((ran, counts), mut runs) = (channel(), 0);
+    let (ran, counts) = channel();
+    let mut runs = 0;
     let moved = ran.clone();
     accepted(timer.new_timeout_task(NANO, with_name!("after", |_| drop(moved))));
     accepted(timer.new_timeout_task_at(Instant::now(), with_name!("at", |_: &Timeout| {})));

@@ -117,7 +117,7 @@ fn a_refused_thread_is_reported_and_tried_again() {
     assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
 }
 
-/// A value of a thread that reports the thread's exit, after a while.
+/// A thread-local value that reports the exit of its thread after a while.
 struct AtExit(Arc<AtomicBool>);
 
 impl Drop for AtExit {

@@ -139,7 +139,8 @@ fn timeouts_that_leave_the_queue_of_a_busy_pool_are_freed() {
         let gate = Arc::new(Mutex::new(gate));
         let (begun, inside) = channel();
         for _ in 0..threads {
-            let (begun, gate) = (begun.clone(), gate.clone());
+            let begun = begun.clone();
+            let gate = gate.clone();
             accepted(timer.new_timeout(MILLI, move |_| {
                 begun.send(()).unwrap();
                 let _ = gate.lock().unwrap().recv();

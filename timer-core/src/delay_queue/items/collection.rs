@@ -11,12 +11,12 @@ use crate::wheel::{CHUNK, Location, RawWheel, Tracker};
 
 /// The next part of a collection.
 pub(super) enum Collection {
-    /// None until `take_due` finds no item in the list.
+    /// Nothing to collect until `take_due` finds no item in the list.
     Complete,
     /// The values of the wheel up to a tick.
     Buckets(u64),
-    /// The values that were due when they were linked. They are the last ones, because a removal
-    /// from a cascade adds values of the tick to them.
+    /// The values that were due when they were linked. They come last, because a removal from a
+    /// cascade adds values of the tick to them.
     Overdue,
 }
 
@@ -24,9 +24,9 @@ impl<T> Items<T> {
     /// Moves the clock of the wheel towards `now` until items are due, and puts these into the
     /// list. Returns `false` if nothing is due by `now`, and `None` if more steps are needed.
     ///
-    /// Ticks are handed out in their order, so the buckets of one tick are taken at a time, all of
-    /// them. The overdue items go along with the first tick, which they would otherwise hold back
-    /// for as long as others follow.
+    /// Ticks are handed out in order, so a collection takes all buckets of one tick. It takes the
+    /// overdue items together with the first tick. Otherwise they would hold back that tick for as
+    /// long as further overdue items arrive.
     pub(super) fn collect(&mut self, now: u64) -> Option<bool> {
         for _ in 0..self.max_steps {
             match self.collection {
@@ -49,7 +49,8 @@ impl<T> Items<T> {
                     if tick.is_some() || self.raw.base().has_overdue() {
                         self.collection = Collection::Buckets(tick.unwrap_or(IMMEDIATE));
                     } else if !self.raw.take_next(now, &mut self.step) {
-                        // The clock has gone on, so that later insertions are near it.
+                        // `take_next` has moved the clock of the wheel, so later insertions are
+                        // near it.
                         self.free_discarded();
                         return Some(false);
                     }
@@ -88,8 +89,8 @@ impl<T> Items<T> {
         });
     }
 
-    /// Removes items that are not in the queue any more from the front of the list. Returns `false`
-    /// if there may be more of them.
+    /// Removes items that have left the queue from the front of the list. Returns `false` if there
+    /// may be more of them.
     #[inline]
     pub(super) fn trim_due(&mut self) -> bool {
         if self.waiting == 0 {

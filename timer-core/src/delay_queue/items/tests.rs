@@ -129,7 +129,8 @@ fn each_step_of_a_collection_reads_a_chunk() {
         let mut items = items();
         items.max_steps = 1;
         let keys: Vec<Key> = (0..64 * CHUNK).map(|_| insert(&mut items, delay)).collect();
-        let (mut taken, mut collected) = (0, 0);
+        let mut taken = 0;
+        let mut collected = 0;
         let removed = keys.iter().step_by(70).filter(|key| {
             taken += 1;
             assert_eq!(items.collect(10_000), None);

@@ -69,8 +69,8 @@ impl<K: Eq + Hash, V, S: BuildHasher> DelayMap<K, V, S> {
     /// Returns an entry whose deadline has passed, or `None` if there is none. Does not wait and
     /// does not use the timer.
     ///
-    /// A map behind a mutex is emptied by this call, because nothing waits for it in a task. Use
-    /// [`next_deadline`](Self::next_deadline) if a loop waits for entries.
+    /// Use this call for a map behind a mutex, where no task can wait for entries. A loop that
+    /// waits sleeps until [`next_deadline`](Self::next_deadline).
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! The items of a queue that threads share, whether or not they are due.
+//! Methods for all items of a shared queue, due or not.
 
 use super::{Expired, SharedDelayQueue};
 

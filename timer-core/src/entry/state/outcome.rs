@@ -32,7 +32,7 @@ pub(crate) enum Cancel {
     /// Won, with the task.
     WasWaiting,
     /// Won, with the task. The worker's batch or the backlog keeps a reference to the entry, which
-    /// does nothing.
+    /// has no effect.
     WasQueued,
     /// Won, but a run is in progress and drops the task when it returns.
     WasRunning,

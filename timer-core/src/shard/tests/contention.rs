@@ -157,7 +157,7 @@ fn a_turn_waits_for_a_held_lock() {
         shard.unlock(core);
         let ran = heard.recv();
         if ran != Ok(1) {
-            // The lock may be reserved for ever, and then the engine cannot be stopped.
+            // The lock may be reserved forever, and then the engine cannot be stopped.
             std::mem::forget(engine.clone());
         }
         assert!(waits && ran == Ok(1));

@@ -36,7 +36,8 @@ fn a_turn_that_loses_its_cpu_is_the_systems_fault() {
 
 #[test]
 fn a_batch_that_loses_its_cpu_after_a_wait_for_a_lock_is_no_tasks_fault() {
-    let (mut timeline, lock_waits) = (woken(), Counter::default());
+    let mut timeline = woken();
+    let lock_waits = Counter::default();
     lock_waits.add(5 * MILLI);
     CPU_USE.set(Some((MILLI, 1)));
     timeline.extend_turn(START + 6 * MILLI, &lock_waits);

@@ -27,7 +27,9 @@ fn a_full_queue_of_dead_tasks_rejects_no_living_one() {
     for leave in WAYS {
         let pool = Arc::new(ThreadPoolExecutor::bounded(1, 100));
         let (timer, mut driver) = Timer::builder().executor(pool).build_manual().unwrap();
-        let ((open, gate), (begun, inside), (ran, runs)) = (channel::<()>(), channel(), channel());
+        let (open, gate) = channel::<()>();
+        let (begun, inside) = channel();
+        let (ran, runs) = channel();
         let block = move |_: &Timeout| {
             begun.send(()).unwrap();
             let _ = gate.recv();

@@ -42,7 +42,8 @@ struct Model {
 
 impl Model {
     fn new(seed: u64) -> Self {
-        let (random, mut items) = (Rng::with_seed(seed), items());
+        let random = Rng::with_seed(seed);
+        let mut items = items();
         // Threads that share a queue may use it between two steps of a collection.
         items.max_steps = if seed % 2 == 0 { usize::MAX } else { 1 };
         Self { seed, random, items, time: 0, known: BTreeMap::new(), inserted: 0, is_unordered: false }
