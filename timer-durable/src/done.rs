@@ -15,11 +15,10 @@ use std::time::Duration;
 /// [`Error::OutcomeUnknown`](crate::Error::OutcomeUnknown). `()` converts to a `Done`.
 ///
 /// If a follow-up is not allowed, because the timer does not know its topic or its payload is too
-/// long, the attempt fails with that reason. After
-/// [`complete_with`](crate::Due::complete_with), which has ended the attempt, the answer of the
-/// handler has no effect. After `complete_in` or `timer.complete`, schedule the next timeout in the
-/// same transaction. A `Done` then has another commit, and its follow-ups are lost if the process
-/// ends before.
+/// long, the attempt fails with that reason. After [`complete_with`](crate::Due::complete_with),
+/// which has ended the attempt, the answer of the handler has no effect. After `complete_in` or
+/// `timer.complete`, schedule the next timeout in the same transaction. The follow-ups of a `Done`
+/// would need another commit and be lost if the process ended before it.
 ///
 /// # Examples
 ///

@@ -65,7 +65,8 @@ impl Histogram {
     /// timer.new_timeout(CLOSE, Duration::from_secs(30), "17")?;
     /// driver.advance(Duration::from_secs(60));
     /// let now = &timer.stats().topics["order.close"];
-    /// let (lag, lateness) = (now.lag.since(&minute_ago.lag), now.lateness.since(&minute_ago.lateness));
+    /// let lag = now.lag.since(&minute_ago.lag);
+    /// let lateness = now.lateness.since(&minute_ago.lateness);
     /// println!("{} began, 99 % within {:?}, late by {lateness:?}", lag.count(), lag.quantile(0.99));
     /// # assert_eq!(lag.count(), 1);
     /// # Ok::<(), timer_durable::Error>(())

@@ -43,11 +43,12 @@ pub enum DurableLateCause {
     /// half of the places of a timer.
     Places,
     /// The store was at work or had failed. A commit took long, a transaction of the user ran, or
-    /// another transaction kept the timeout locked. The begin itself takes one commit.
+    /// another transaction kept the timeout locked. The step that begins an attempt takes one
+    /// commit.
     Store,
     /// The keeper was not woken in time, was busy with its own work, or the store's clock was set
-    /// forward. On a shared store also the time until the keeper learns of a timeout that another
-    /// program has written.
+    /// forward. On a shared store, this includes the time until the keeper learns of a timeout that
+    /// another program has written.
     System,
     /// The attempt had begun and waited for a thread of the executor, or the executor accepted no
     /// tasks or held up the keeper.

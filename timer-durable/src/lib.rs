@@ -2,8 +2,8 @@
 //!
 //! A timer in memory loses its timeouts when the process ends. The timeouts of a [`DurableTimer`]
 //! are in a store when [`DurableTimer::new_timeout`] returns, and half of them begin about a
-//! millisecond after their due time. [Promises](book::promises) has the slow ones. Typical uses are
-//! closing unpaid orders, delayed messages, leases, retries and reminders.
+//! millisecond after their due time. The chapter [promises](book::promises) describes the slower
+//! ones. Typical uses are closing unpaid orders, delayed messages, leases, retries and reminders.
 //!
 //! ```
 //! use std::time::Duration;

@@ -126,8 +126,8 @@ pub trait StoreTransaction {
     fn execute(&mut self, operation: &Operation) -> Result<Outcome, StoreError>;
 
     /// Returns the current time on the store's clock, from which the relative delays of the work
-    /// count. The default is `None`, which stands for the time of the store at the begin of the
-    /// transaction and the time for which the work has run since.
+    /// count. The default is `None`. The time is then that of the store at the beginning of the
+    /// transaction, plus the time for which the work has run since.
     fn time(&self) -> Option<Micros> {
         None
     }
@@ -368,7 +368,7 @@ pub trait Store: Reader + 'static {
     /// There is no default, because a store around another one has to pass on the lease.
     fn lease_end(&self) -> Option<Instant>;
 
-    /// Calls `work` once in a transaction, and commits what it has executed if it returns `Ok`.
+    /// Calls `work` once in a transaction, and commits its operations if it returns `Ok`.
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@ pub(crate) type WorkError = Box<dyn std::error::Error + Send + Sync>;
 /// this type returns an error, the transaction can go on without that change.
 pub struct Transaction<'t> {
     pub(crate) store: &'t mut dyn StoreTransaction,
-    /// The begin of the transaction, on both clocks.
+    /// The time at which the transaction began, on both clocks.
     pub(crate) begun: (Instant, Micros),
     pub(crate) instance: u32,
     /// The operations that were executed.

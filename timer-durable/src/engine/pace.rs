@@ -8,7 +8,7 @@ pub(super) struct Pace {
     /// Times in nanoseconds, so that high rates are exact.
     interval: Option<i128>,
     next: i128,
-    /// What `next` would be if each event happened as soon as it was allowed.
+    /// The value that `next` would have if each event happened as soon as it was allowed.
     undelayed_next: i128,
 }
 
@@ -52,7 +52,7 @@ impl Pace {
     }
 
     /// Returns the time up to which the pace alone has delayed an event that was due at `due`. The
-    /// calls are one for each event, in the order of their due times.
+    /// caller calls this once for each event, in the order of the due times.
     pub(super) fn delay(&mut self, due: Micros) -> Micros {
         let Some(interval) = self.interval else { return due };
         let allowed = self.undelayed_next.max(nanos(due));

@@ -1,4 +1,4 @@
-//! The timeline of a keeper: which cause had each moment, on the store's clock.
+//! The timeline of a keeper, which has the cause of each moment on the store's clock.
 //!
 //! The keeper extends the timeline at the ends of its sleeps and of each part of its turns, so
 //! that the timeline has no gaps. An attempt that begins is late by an interval at the end of the

@@ -181,7 +181,7 @@ pub(super) fn connect_and_install(access: &Access, limit: Duration) -> Result<()
     schema::install(&mut connection).map_err(|error| explain(&server, &error))
 }
 
-/// Connects and gives the schema what it lacks.
+/// Connects and adds the missing parts to the schema.
 pub(super) fn connect_and_upgrade(access: &Access, limit: Duration) -> Result<(), ConnectError> {
     let (mut connection, server) = open(access, limit)?;
     check_server(&mut connection, &server)?;

@@ -103,7 +103,7 @@ pub(super) fn in_schema<'a>(sql: &'a str, schema: &str) -> Cow<'a, str> {
 /// the place of one of the system, whatever the path of the role is.
 pub(super) const SAFE_PATH: &str = "set local search_path = pg_catalog, pg_temp";
 
-/// How long a connection sends no notifications after one has failed.
+/// The time for which a connection sends no notifications after one has failed.
 const QUIET: Duration = Duration::from_secs(60);
 
 /// A connection to PostgreSQL whose calls block.
@@ -149,8 +149,9 @@ impl PostgresConnection {
         })
     }
 
-    /// Returns the statement that lifts the server's limit of a transaction, if there is one. It
-    /// would end the session. Another value than 0 has no effect on the transaction under way.
+    /// Returns the statement that lifts the server's limit of a transaction, or an empty text if
+    /// the server has no such limit. The limit would end the session. A value other than 0 has no
+    /// effect on the transaction in progress.
     pub(super) fn lift_limit(&self, set: &str) -> String {
         if self.limits_transactions { format!("{set} transaction_timeout = 0;") } else { String::new() }
     }
@@ -262,7 +263,7 @@ impl PostgresConnection {
     }
 
     /// Executes a statement that may send a notification. If the server's queue of notifications is
-    /// full, the server has undone the statement, which is executed again without the notification.
+    /// full, the server undoes the statement, and it is executed again without the notification.
     fn hinting<R>(&mut self, call: impl Fn(&Self) -> Result<R, QueryError>) -> Result<R, QueryError> {
         if self.quiet_until.is_some_and(|until| until <= Instant::now()) {
             self.set_quiet(None)?;

@@ -2,9 +2,9 @@
 //!
 //! A row names the transaction that has written it. A look has seen all rows of the transactions
 //! that had ended when it began, and collects them. So the next look begins with the first
-//! transaction that had not begun, and asks for those that were under way one by one. It visits
-//! neither the rows of earlier looks nor their dead versions, which stay in the index while anybody
-//! has an old snapshot.
+//! transaction that had not begun, and asks for the transactions that were under way one by one. It
+//! visits neither the rows of earlier looks nor their dead versions, which stay in the index while
+//! anybody has an old snapshot.
 
 use super::statements::Sql;
 use super::{PostgresStore, write};
@@ -51,9 +51,10 @@ union all select 6, null, count(*) from timer.node where alive and lease_until >
     Sql { text: text.to_owned(), types }
 }
 
-/// The kinds of the rows of a look: a row that was collected with its due time, the transaction of
-/// one that is locked, the number of shards without an owner, the number of rows that were seen,
-/// the first transaction that had not begun, those that had not ended, and the number of nodes.
+/// The kinds of the rows of a look are a row that was collected, with its due time, the transaction
+/// of a locked row, the number of shards without an owner, the number of rows that were seen, the
+/// first transaction that had not begun, the transactions that had not ended, and the number of
+/// nodes.
 const COLLECTED: i32 = 0;
 const LOCKED: i32 = 1;
 const UNOWNED: i32 = 2;

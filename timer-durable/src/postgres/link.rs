@@ -15,7 +15,7 @@ use uuid::Uuid;
 /// timeout locked for as long as it likes, and nothing else of the batch can go on until then.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Draws the number of a new instance, and returns the greatest one that there is as well.
+/// Draws the number of a new instance, and also returns the greatest number in the table.
 const DRAW: &str = "
     with greatest as materialized (select coalesce(max(id), 0) as id from timer.node),
     missing as materialized (select id - last_value - is_called::int + 2 as n from greatest, timer.instance)
@@ -113,11 +113,13 @@ impl Link {
     }
 
     /// Draws the number of a new instance. The state of a sequence is not part of a logical copy,
-    /// so the sequence may be behind the instances that were copied. It is drawn from until its
-    /// number is above all of theirs, unless it has started again behind its end.
+    /// so the sequence may be behind the instances that were copied. The statement draws numbers
+    /// until one is above all of theirs, at most 100,000 of them, unless the sequence has started
+    /// again after its last number.
     pub(super) fn draw(&mut self) -> Result<i64, StoreError> {
         let row = self.connection.ask(DRAW)?;
-        let (number, greatest): (i64, i64) = (row.get(0), row.get(1));
+        let number: i64 = row.get(0);
+        let greatest: i64 = row.get(1);
         if number <= greatest && greatest - number < HALF {
             let schema = self.connection.schema();
             return Err(StoreError::Failed(format!(

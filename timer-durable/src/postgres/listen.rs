@@ -111,7 +111,7 @@ impl Listener {
     }
 }
 
-/// Listens for ever, with pauses between connections.
+/// Listens forever, with pauses between connections.
 async fn listen(access: &Access, signals: &Signals) {
     loop {
         if let Ok(Ok(Dialed { client, messages, .. })) =

@@ -110,7 +110,7 @@ pub struct PostgresStore {
     /// The end of the lease, counted from the time at which the renewal was sent.
     lease_end: LeaseTime,
     next_renew: Instant,
-    /// The time of the next look for the work of others, unless a notification announces some.
+    /// The time of the next look for the work of others. A notification brings it forward.
     next_sweep: Instant,
     /// A hash of the topics that are paused, at the last renewal.
     paused: Option<i64>,
@@ -211,9 +211,9 @@ impl PostgresStore {
         PostgresOptions::from_url(url)?.install()
     }
 
-    /// Adds what the schema of an earlier release lacks, the column of the traces of timeouts and
-    /// the topic in the index of due times, and replaces the functions by those of this program.
-    /// Does nothing if there is nothing to change.
+    /// Adds the parts that the schema of an earlier release lacks, the column of the traces of
+    /// timeouts and the topic in the index of due times, and replaces the functions by those of
+    /// this program. Does nothing if there is nothing to change.
     ///
     /// Programs of the earlier release go on during the upgrade and after it. It changes no rows.
     /// See the chapter [upgrades](crate::book::upgrades).

@@ -13,8 +13,8 @@ use std::time::Duration;
 /// A connection that reads a PostgreSQL database, which nodes may use.
 ///
 /// It installs nothing, joins nothing, and needs no right but to read the tables of the schema. On
-/// a replica it reads what has arrived there. It keeps no settings, so it works behind a pooler. A
-/// read that takes more than 7.5 s fails.
+/// a replica it reads the rows that have arrived there. It keeps no settings, so it works behind a
+/// pooler. A read that takes more than 7.5 s fails.
 ///
 /// # Examples
 ///

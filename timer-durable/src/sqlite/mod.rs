@@ -126,9 +126,9 @@ impl SqliteStore {
         })
     }
 
-    /// Adds what a file of an earlier release lacks, the column of the traces of timeouts and the
-    /// topic in the indexes of due times. Does nothing if the file has them. Earlier programs can
-    /// still open the file. See the chapter [upgrades](crate::book::upgrades).
+    /// Adds the parts that a file of an earlier release lacks, the column of the traces of timeouts
+    /// and the topic in the indexes of due times. Does nothing if the file has them. Earlier
+    /// programs can still open the file. See the chapter [upgrades](crate::book::upgrades).
     ///
     /// # Errors
     ///

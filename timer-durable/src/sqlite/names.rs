@@ -30,8 +30,8 @@ fn links(_: &Path) -> io::Result<u64> {
     Ok(1)
 }
 
-/// Returns `true` if the file alone is mounted, as into a container. Linux before 5.8 does not
-/// know.
+/// Returns `true` if the file alone is mounted, as into a container. Returns `false` on Linux
+/// before 5.8, which does not report this.
 #[cfg(target_os = "linux")]
 fn is_mount_point(path: &Path) -> io::Result<bool> {
     use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};

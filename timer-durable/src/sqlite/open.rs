@@ -16,8 +16,8 @@ const APPLICATION: i64 = 0x746d_7264;
 /// The version of the schema.
 const VERSION: i64 = 1;
 
-/// Adds what the first files of this version lack, besides [`INDEXES`]. Programs that do not know
-/// it go on.
+/// Adds the parts that the first files of this version lack, besides [`INDEXES`]. Programs that do
+/// not know these parts go on.
 const ADDITIONS: &str = "
     alter table timeout add column traceparent text;
     drop index timeout_by_due;
@@ -333,7 +333,7 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(&create)
 }
 
-/// Gives a file what it lacks.
+/// Adds the missing parts to a file.
 pub(super) fn upgrade(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     if has_traces(connection) {
         return Ok(());

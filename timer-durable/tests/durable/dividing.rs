@@ -182,7 +182,8 @@ fn a_call_fails_after_a_while_if_the_store_cannot_be_reached() {
     drop(open);
     let begun = Instant::now();
     let (sender, answers) = channel();
-    let (canceller, other) = (timer.clone(), sender.clone());
+    let canceller = timer.clone();
+    let other = sender.clone();
     thread::spawn(move || sender.send(canceller.cancel_by_id(id).map(drop)));
     // Its batch was not sent.
     thread::spawn(move || other.send(block_on(call).map(drop)));

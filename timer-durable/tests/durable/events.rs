@@ -95,7 +95,8 @@ fn the_book_lists_exactly_the_events_of_the_code() {
 /// A release has dropped two topics, one of which has thousands of periodic timeouts.
 #[test]
 fn a_topic_without_handler_is_reported_once_a_minute() {
-    let (store, minute) = (MemoryStore::new(), Duration::from_secs(60));
+    let store = MemoryStore::new();
+    let minute = Duration::from_secs(60);
     let (timer, driver) = DurableTimer::builder().topic_elsewhere(t::<()>()).build_manual(store.clone()).unwrap();
     let call = |n: u64| timer.timeout_builder(t(), &()).after(Duration::from_millis(n)).every(minute);
     for thousand in 0..2 {

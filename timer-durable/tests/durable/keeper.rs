@@ -220,7 +220,8 @@ fn calls_wait_until_the_store_is_joined_again() {
     let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).unwrap();
     let mut is_lost = Some(());
     store.on_write(move |_| is_lost.take().map(|()| StoreError::InDoubt("the connection is lost".to_owned())));
-    let ((tried, tries), (release, released)) = (channel(), channel::<()>());
+    let (tried, tries) = channel();
+    let (release, released) = channel::<()>();
     let mut failures = 4;
     store.on_rejoin(move || {
         tried.send(()).unwrap();

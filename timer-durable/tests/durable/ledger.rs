@@ -103,7 +103,8 @@ fn no_way_to_schedule_is_early_in_a_file() {
 #[test]
 fn no_way_to_schedule_is_early_in_memory() {
     let store = MemoryStore::new();
-    let (clock, working) = (store.clone(), store.clone());
+    let clock = store.clone();
+    let working = store.clone();
     let now = move || UNIX_EPOCH + Duration::from_micros(clock.now().unsigned_abs());
     let (ledger, builder, ways) = Ledger::new(now, move || working.advance_clock(WORK));
     let (timer, mut driver) = builder.build_manual(store).unwrap();

@@ -29,7 +29,8 @@ fn open(folder: &Folder) -> (DurableTimer, Receiver<String>) {
 /// Takes the lock in another thread `times`, each time for `hold`, or until the sender is dropped.
 /// Returns when the lock is taken.
 fn lock(folder: &Folder, times: usize, hold: Duration) -> (Sender<()>, JoinHandle<()>) {
-    let ((sender, until), (locked, is_locked)) = (channel::<()>(), channel());
+    let (sender, until) = channel::<()>();
+    let (locked, is_locked) = channel();
     let other = rusqlite::Connection::open(folder.file()).unwrap();
     other.busy_timeout(LONG).unwrap();
     let thread = spawn(move || {
@@ -92,7 +93,8 @@ fn a_call_fails_when_the_lock_is_held_for_five_seconds_and_no_sooner() {
             |timer| timer.transaction(|tx| Ok(tx.new_timeout(t(), Duration::ZERO, "work").map(drop)?)),
             |timer| timer.pause(t::<String>()),
         ];
-        let (begun, timer) = (Instant::now(), &timer);
+        let begun = Instant::now();
+        let timer = &timer;
         let calls = calls.map(|call| scope.spawn(move || (call(timer), begun.elapsed())));
         for call in calls {
             let (result, took) = call.join().unwrap();
@@ -115,7 +117,8 @@ fn a_stop_keeps_its_limit_beside_a_lock() {
     let waiting = timer.clone();
     let call = spawn(move || waiting.new_timeout(t(), Duration::ZERO, "new"));
     std::thread::park_timeout(Duration::from_millis(50));
-    let (limit, begun) = (Duration::from_millis(200), Instant::now());
+    let limit = Duration::from_millis(200);
+    let begun = Instant::now();
     let report = timer.stop(limit).unwrap();
     assert!(report.released && begun.elapsed() < MAX_WAIT, "{report:?} after {:?}", begun.elapsed());
     assert!(matches!(call.join().unwrap(), Err(Error::Stopped)));

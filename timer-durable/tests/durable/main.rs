@@ -69,7 +69,7 @@ mod log;
 #[path = "../support/never_early.rs"]
 mod never_early;
 
-/// Returns the topic of most tests, whose payload is what the handler takes.
+/// Returns the topic of most tests, whose payload has the type that the handler takes.
 const fn t<P>() -> timer_durable::Topic<P> {
     timer_durable::Topic::new("t")
 }

@@ -64,7 +64,8 @@ fn one_of_many_threads_opens_a_file() {
 #[test]
 fn a_file_with_a_hard_link_is_refused() {
     let folder = Folder::new();
-    let (file, other) = (folder.file(), folder.path().join("other/timeouts.db"));
+    let file = folder.file();
+    let other = folder.path().join("other/timeouts.db");
     drop(SqliteStore::open(&file).unwrap());
     fs::create_dir(other.parent().unwrap()).unwrap();
     fs::hard_link(&file, &other).unwrap();

@@ -13,8 +13,8 @@ use super::{Database, LEASE, t};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Fills the queue. A server before version 17 has room for 8 GB, so a function takes the place of
-/// `pg_notify`. It fails at the commit as well, with the same code. Returns the session that keeps
-/// the queue full.
+/// `pg_notify`. The function also fails at the commit, with the same code. Returns the session that
+/// keeps the queue full.
 fn fill(database: &Database) -> Option<Child> {
     if database.sql("select current_setting('server_version_num')::int < 170000") == "t" {
         database.sql(
@@ -50,7 +50,8 @@ fn a_full_queue_of_notifications_delays_nothing_by_more_than_a_look() {
     if server.sql("postgres", "select current_setting('server_version_num')::int >= 170000") == "t" {
         server.configure("max_notify_queue_pages = 64");
     }
-    let (server, name) = (Arc::new(server), "shop".to_owned());
+    let server = Arc::new(server);
+    let name = "shop".to_owned();
     server.sql("postgres", "create database shop");
     let database = Database { server, name };
     let (sender, fired) = mpsc::channel();

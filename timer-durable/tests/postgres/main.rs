@@ -159,7 +159,8 @@ impl Node {
 
     /// Waits until a notification of `act` brings the next upkeep forward. Nothing else can.
     fn hear(&mut self, act: impl FnOnce()) {
-        let (begun, next) = (Instant::now(), self.0.next_upkeep());
+        let begun = Instant::now();
+        let next = self.0.next_upkeep();
         act();
         while self.0.next_upkeep() >= next {
             assert!(begun.elapsed() < Duration::from_secs(30));
@@ -181,7 +182,7 @@ impl Node {
     }
 }
 
-/// Returns the topic of most tests, whose payload is what the handler takes.
+/// Returns the topic of most tests, whose payload has the type that the handler takes.
 const fn t<P>() -> timer_durable::Topic<P> {
     timer_durable::Topic::new("t")
 }

@@ -15,7 +15,8 @@ fn proxy(server: u16) -> u16 {
     thread::spawn(move || {
         let (mut client, mut server) =
             (listener.accept().unwrap().0, TcpStream::connect(("127.0.0.1", server)).unwrap());
-        let (mut requests, mut questions) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+        let mut requests = client.try_clone().unwrap();
+        let mut questions = server.try_clone().unwrap();
         thread::spawn(move || io::copy(&mut requests, &mut questions));
         thread::spawn(move || io::copy(&mut server, &mut client));
         listener.incoming().for_each(drop);

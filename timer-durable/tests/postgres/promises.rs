@@ -188,7 +188,8 @@ fn an_idle_node_renews_a_third_of_its_lease_later() {
     node.listen();
     // A look that finds nothing does not lock the row.
     let row = || database.sql("select xmin, xmax, lease_until from timer.node");
-    let (before, mut looks) = (row(), Vec::new());
+    let before = row();
+    let mut looks = Vec::new();
     node.keep_up_until(|node| {
         looks.extend(node.0.next_upkeep().filter(|next| !looks.contains(next)));
         looks.len() == 4

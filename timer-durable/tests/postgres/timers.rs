@@ -287,7 +287,8 @@ fn a_renewal_that_fails_is_repeated_after_a_pause() {
 #[test]
 fn attempts_that_sql_completes_are_done() {
     let Some(database) = Database::create() else { return };
-    let (server, name) = (database.server.clone(), database.name.clone());
+    let server = database.server.clone();
+    let name = database.name.clone();
     let (sender, completed) = mpsc::channel();
     let complete = move |due: &Due<()>| {
         sender.send(server.sql(&name, &format!("select timer.complete('{}', {})", due.id(), due.attempt())))?;

@@ -45,7 +45,8 @@ impl Ledger {
         work: impl Fn() + Send + Sync + 'static,
     ) -> (Arc<Self>, DurableTimerBuilder, Receiver<String>) {
         let (began, ways) = channel();
-        let (now, work) = (Box::new(now), Box::new(work));
+        let now = Box::new(now);
+        let work = Box::new(work);
         let ledger = Arc::new(Self { now, work, earliest: Mutex::default(), began, timer: OnceLock::new() });
         let handler = ledger.clone();
         (ledger, DurableTimer::builder().topic(WAY, move |due: &Due<String>| handler.handle(due)), ways)
@@ -64,7 +65,9 @@ impl Ledger {
     }
 
     fn handle(self: &Arc<Self>, due: &Due<String>) -> Result<Done, Retry> {
-        let (way, now, earliest) = (&**due.payload(), (self.now)(), self.earliest.lock().unwrap()[due.payload()]);
+        let way = &**due.payload();
+        let now = (self.now)();
+        let earliest = self.earliest.lock().unwrap()[due.payload()];
         let message = if due.due() < earliest || now < earliest {
             format!("{way} is early: called for {earliest:?}, due {:?}, begun {now:?}", due.due())
         } else {

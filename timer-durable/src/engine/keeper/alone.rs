@@ -54,7 +54,7 @@ impl<S: Store> Keeper<S> {
         self.locked.iter().map(|call| call.next).min()
     }
 
-    /// Writes the calls again whose pause is over, until the turn is over, and at least one.
+    /// Writes again the calls whose pause is over, at least one of them, until the turn is over.
     pub(super) fn write_locked(&mut self, until: Instant) {
         let now = self.present();
         let mut is_over = self.must_rejoin;
@@ -70,7 +70,8 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Writes a call, which has waited before if it was locked.
+    /// Writes a call. If its store or timeout is locked, keeps the call or fails it, depending on
+    /// the time that it has `waited`.
     pub(super) fn write_alone(&mut self, call: CallAlone, mut waited: Waited) {
         if call.is_abandoned() {
             return self.fail_alone(call, &StoreError::Busy);
@@ -93,7 +94,8 @@ impl<S: Store> Keeper<S> {
         self.locked.push(LockedCall { call, waited, next });
     }
 
-    /// Returns the call with the error if it is locked.
+    /// Writes a call and sends the answer. Returns the call with the error if its store or timeout
+    /// is locked.
     fn try_alone(&mut self, call: CallAlone) -> Option<(CallAlone, StoreError)> {
         if self.is_store_locked {
             return Some((call, StoreError::Busy));
@@ -152,8 +154,8 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Notes that work which was to end an attempt was not committed. The handler must not end its
-    /// timeout without it.
+    /// Notes that the work that was to end an attempt was not committed. The handler must not end
+    /// its timeout without that work.
     pub(super) fn fail_work(&mut self, attempt: Option<(TimeoutId, u32)>) {
         let Some((id, attempt)) = attempt else { return };
         if let Some(running) = self.running.get_mut(&id).filter(|running| running.attempt == attempt) {

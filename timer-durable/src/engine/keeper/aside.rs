@@ -124,7 +124,8 @@ impl<S: Store> Keeper<S> {
     /// Reports that other transactions have locked timeouts, for the first time.
     pub(super) fn note_locks(&self, waited: Waited, timeouts: usize) {
         if waited.since.is_none() {
-            let (timer, store) = (&self.settings.name, self.store.describe());
+            let timer = &self.settings.name;
+            let store = self.store.describe();
             tracing::warn!(%timer, %store, timeouts, "another transaction has locked timeouts");
         }
     }
@@ -153,7 +154,8 @@ impl<S: Store> Keeper<S> {
     /// Notes that another program has locked the store, so that this turn writes nothing more.
     pub(super) fn note_store_lock(&mut self) {
         if !std::mem::replace(&mut self.is_store_locked, true) && !self.was_store_locked {
-            let (timer, store) = (&self.settings.name, self.store.describe());
+            let timer = &self.settings.name;
+            let store = self.store.describe();
             tracing::warn!(%timer, %store, "another program has locked the store");
         }
     }

@@ -14,7 +14,7 @@ use std::time::Instant;
 impl<S: Store> Keeper<S> {
     /// Collects messages and due timeouts into a batch.
     pub(super) fn collect(&mut self, first: Option<Message>) -> Collection {
-        // The turn may have begun with joining the store again.
+        // The keeper may have joined the store again at the beginning of the turn.
         self.note(DurableLateCause::Store);
         let mut collection = Collection::default();
         // Messages that arrive from here on are for the next turn. Otherwise work of the user could
@@ -150,17 +150,19 @@ impl<S: Store> Keeper<S> {
             Err(error) => {
                 let is_unsent = matches!(error, StoreError::Disconnected(_)) && !self.clock.is_virtual();
                 let rest = if is_unsent { self.keep_calls(collection) } else { collection.fail_calls(&error) };
-                // The answer to a begin may be too long to arrive in time.
+                // The answer, which has the payloads of the attempts that begin, may be too long to
+                // arrive in time.
                 self.keep(rest, matches!(error, StoreError::InDoubt(_) | StoreError::Failed(_)));
                 self.fail(&error);
             }
         }
     }
 
-    /// Keeps the ends, follow-ups and begins of a batch that was not written, perhaps because the
-    /// answer to its begins would have been too long.
+    /// Keeps the `End`, `FollowUp` and `Begin` operations of a batch that was not written, perhaps
+    /// because the answer with the payloads of its attempts would have been too long.
     pub(super) fn keep(&mut self, mut rest: Collection, may_be_too_long: bool) {
-        let (mut begins, mut follow_ups) = (rest.sibling(), rest.sibling());
+        let mut begins = rest.sibling();
+        let mut follow_ups = rest.sibling();
         for (operation, origin) in rest.take() {
             match (origin, operation) {
                 (Origin::End(ended), _) => self.unwritten.push(ended),

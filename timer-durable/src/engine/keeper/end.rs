@@ -172,8 +172,8 @@ impl<S: Store> Keeper<S> {
         let is_last = self.running.get(&id).is_some_and(|running| running.attempt == ended.attempt);
         let running = if is_last { self.forget_running(id) } else { None };
         if !matches!(outcome, Outcome::Changed(_)) {
-            // While this instance has the timeout, nothing but a transaction of the user ends the
-            // attempt. It may be one of another client, of which the handler has told nobody.
+            // While this instance has the timeout, only a transaction of the user ends the attempt.
+            // That may be a transaction of another client, which the handler has not reported.
             let instance = self.store.instance();
             let is_ended = |running: &Running| running.progress.is_in_transaction() || running.instance == instance;
             match running.filter(is_ended) {
@@ -246,8 +246,8 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Puts what follows an attempt into memory: the next run of a periodic timeout, or the next
-    /// timeouts that its handler has scheduled.
+    /// Puts the follow-up of an attempt into memory, which is the next run of a periodic timeout,
+    /// or the next timeouts that its handler has scheduled.
     pub(super) fn put_next(
         &mut self,
         id: TimeoutId,

@@ -1,9 +1,10 @@
 //! The lateness of attempts that begin, by cause.
 //!
-//! In its turns the keeper works and waits for the store and for executors, and between them it
-//! sleeps. The [`Timeline`] has all of that. A sleep has a cause if nothing may begin. Otherwise an
-//! attempt that was due during the sleep has waited for another reason. If it was overdue, waited
-//! for its topic or waits aside, the reason is known. If not, the keeper was woken too late.
+//! In its turns the keeper works and waits for the store and for executors. Between the turns it
+//! sleeps. The [`Timeline`] records all of this. A sleep has a cause if no attempt may begin.
+//! Otherwise the cause of an attempt that was due during the sleep is known if the timeout was
+//! overdue, blocked by its topic, or set aside. If it was none of these, the keeper was woken too
+//! late.
 
 use super::super::id_map::IdSet;
 use super::super::timeline::Timeline;
@@ -75,8 +76,7 @@ impl<S: Store> Keeper<S> {
         self.note(self.record.asleep);
     }
 
-    /// Notes the cause of the time since the last note. The own work of the keeper counts as the
-    /// system.
+    /// Notes the cause of the time since the last note. The keeper's own work counts as [`System`].
     pub(super) fn note(&mut self, cause: DurableLateCause) {
         self.record.timeline.extend(self.store.now(), cause);
     }

@@ -130,7 +130,7 @@ pub(crate) struct Keeper<S> {
     locked: Vec<LockedCall>,
     /// Whether this turn has found that another program has locked the store.
     is_store_locked: bool,
-    /// Whether the turn before has found that, and has reported it.
+    /// Whether the previous turn has found and reported that.
     was_store_locked: bool,
     lanes: Lanes,
     gates: Gates,

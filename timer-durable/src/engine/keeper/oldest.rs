@@ -9,7 +9,8 @@ use crate::store::{Filter, Micros, Store, StoreError, TimeoutState};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The time between two looks, and the shortest one if a timeout was too young for the first.
+/// The time between two looks. If a timeout was too young for the first one, the time is shorter,
+/// but at least [`MIN_PAUSE`].
 const PAUSE: Micros = 1_000_000;
 const MIN_PAUSE: Micros = PAUSE / 2;
 
@@ -60,7 +61,7 @@ impl<S: Store> Keeper<S> {
         let mut first = vec![Micros::MAX; self.gates.topics().len() + 1];
         [&self.overdue, &self.current].into_iter().for_each(|head| head.lower_first_due(&mut first));
         let oldest = self.oldest_due(&first, now);
-        // A topic whose timeouts are all too young for this look needs another one.
+        // A topic whose timeouts are all too young for this look needs another look.
         let young = first.iter().filter(|first| (now - MIN_AGE + 1..Micros::MAX).contains(*first)).min();
         self.look.is_stale = young.is_some();
         let pause = young.map_or(PAUSE, |young| (young + MIN_AGE - now).max(MIN_PAUSE));

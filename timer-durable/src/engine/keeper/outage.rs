@@ -62,7 +62,7 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Fails the calls aside that have waited for too long.
+    /// Fails the calls that were set aside and have waited for too long.
     pub(super) fn fail_calls_aside(&mut self) {
         let error = self.outage();
         let now = self.present();
@@ -77,8 +77,8 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Leaves the calls of a batch that was not sent until the keeper has joined again. Returns the
-    /// other operations.
+    /// Keeps the calls of a batch that was not sent until the keeper has joined again. Returns the
+    /// other operations of the batch.
     pub(super) fn keep_calls(&mut self, collection: Collection) -> Collection {
         let [calls, rest] = collection.divide(|_, origin| matches!(origin, Origin::Call(_)));
         if !calls.is_empty() {

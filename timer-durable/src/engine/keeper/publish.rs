@@ -5,8 +5,8 @@ use crate::TimeoutId;
 use crate::store::Store;
 
 impl<S: Store> Keeper<S> {
-    /// Returns the number of pending timeouts, which the store counts as `pending`. The memory may
-    /// know of more. After a rejoin it has running ones a second time.
+    /// Returns the number of pending timeouts, of which the store has counted `pending`. The memory
+    /// may have more of them. After a rejoin it has the running ones twice.
     fn known_pending(&self, pending: u64, in_memory: usize, running: usize) -> u64 {
         if (in_memory + running) as u64 <= pending {
             return pending;
@@ -16,7 +16,8 @@ impl<S: Store> Keeper<S> {
     }
 
     pub(super) fn publish(&self) {
-        let (in_memory, running) = (self.overdue.len() + self.current.len(), self.running.len());
+        let in_memory = self.overdue.len() + self.current.len();
+        let running = self.running.len();
         self.figures.lock().in_memory = in_memory as u64;
         self.figures.lock().running = running as u64;
         self.figures.lock().due = (self.overdue.due_len() + self.current.due_len()) as u64;

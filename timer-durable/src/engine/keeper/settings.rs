@@ -33,7 +33,7 @@ pub(crate) struct Settings {
 /// An attempt whose handler runs.
 pub(super) struct Running {
     pub(super) attempt: u32,
-    /// The instance that has begun it.
+    /// The instance that has begun the attempt.
     pub(super) instance: u32,
     pub(super) forgiven: u32,
     /// The due time of the run before its retries.
@@ -45,7 +45,7 @@ pub(super) struct Running {
     pub(super) is_parked: bool,
     /// The next timeout of its key, which the handler has scheduled.
     pub(super) then: Option<Box<NewTimeout>>,
-    /// What the handler has returned after its attempt was cut off.
+    /// The result that the handler has returned after its attempt was cut off.
     pub(super) late: Option<Done>,
     /// Whether the timeout was too late to begin, so its handler does not run.
     pub(super) has_expired: bool,

@@ -12,8 +12,8 @@ use std::time::Instant;
 
 impl<S: Store> Keeper<S> {
     /// Runs work of the user in a transaction, which ends an attempt first if one is given. Applies
-    /// to the memory what the transaction has changed. Leaves the work if another program has
-    /// locked the store.
+    /// the changes of the transaction to the memory. Leaves the work in place if another program
+    /// has locked the store.
     pub(super) fn transact(&mut self, attempt: Option<(TimeoutId, u32)>, work: &mut Option<Work>) -> Result<(), Error> {
         let begun = Instant::now();
         let now = self.store.now();
@@ -25,7 +25,8 @@ impl<S: Store> Keeper<S> {
             None => None,
         };
         let instance = self.store.instance();
-        let (mut executed, mut is_last) = (Vec::new(), true);
+        let mut executed = Vec::new();
+        let mut is_last = true;
         let result = self.store.transact(&mut |store| {
             if let Some((_, end)) = &end {
                 is_last = matches!(store.execute(end)?, Outcome::Changed(_));

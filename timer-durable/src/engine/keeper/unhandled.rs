@@ -12,7 +12,7 @@ const PAUSE: Micros = 60_000_000;
 pub(super) struct Unhandled(HashMap<String, (u64, Micros)>);
 
 impl Unhandled {
-    /// Notes that a timeout was due. A topic may have thousands of them.
+    /// Counts a timeout that was due. A topic may have thousands of them.
     pub(super) fn note(&mut self, topic: String) {
         let (timeouts, _) = self.0.entry(topic).or_insert((0, Micros::MIN));
         *timeouts += 1;
@@ -22,7 +22,8 @@ impl Unhandled {
 impl<S: Store> Keeper<S> {
     /// Reports the topics whose pause is over. Forgets a topic if it has had no timeout since.
     pub(super) fn report_unhandled(&mut self) {
-        let (timer, now) = (&self.settings.name, self.store.now());
+        let timer = &self.settings.name;
+        let now = self.store.now();
         self.unhandled.0.retain(|topic, (timeouts, next)| {
             if *next > now || *timeouts == 0 {
                 return *next > now;
