@@ -61,7 +61,9 @@ const CANCELS: &str = "allowed: cancel ID, cancel TOPIC KEY, cancel --topic TOPI
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, lexopt::Error> {
     let mut parser = lexopt::Parser::from_args(args);
     let (mut store, mut topic, mut prefix, mut state, mut within) = (None, None, None, None, None);
-    let (mut limit, mut json, mut words) = (None, false, Vec::new());
+    let mut limit = None;
+    let mut json = false;
+    let mut words = Vec::new();
     while let Some(arg) = parser.next()? {
         match arg {
             Arg::Long("store") => store = Some(parser.value()?.string()?),
@@ -129,7 +131,8 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
     Ok(Parsed::Run(Options { store, command, topic, prefix, state, within, limit, json }))
 }
 
-/// Refuses a URL that is no URL of a store. The rest of the URL may have a password.
+/// Refuses a URL of an unknown scheme. The error does not repeat the rest of the URL, which may
+/// have a password.
 fn check_store(store: &str) -> Result<(), lexopt::Error> {
     match store.split_once("://") {
         Some((scheme, _)) if !scheme.contains('/') && !["sqlite", "postgres", "postgresql"].contains(&scheme) => {

@@ -85,7 +85,7 @@ fn dead(options: &Options, store: &mut dyn Reader) -> Result<(), Failure> {
     Ok(printer.finish()?)
 }
 
-/// Looks for a dead letter, or for the last one with a key.
+/// Returns the dead letter with an id, or the last one with a key.
 fn find_letter(store: &mut dyn Reader, target: &Target) -> Result<Option<DeadLetter>, Failure> {
     let (topic, key) = match target {
         Target::Id(id) => {
@@ -94,7 +94,8 @@ fn find_letter(store: &mut dyn Reader, target: &Target) -> Result<Option<DeadLet
         }
         Target::Key { topic, key } => (topic, key),
     };
-    let (mut after, mut found) = (None, None);
+    let mut after = None;
+    let mut found = None;
     loop {
         let page = store.dead_letters(Some(topic), after, PAGE)?;
         let Some(last) = page.last() else { return Ok(found) };
@@ -173,7 +174,8 @@ fn letters(
     if let Some(id) = id {
         return if change(store, id)? { Ok(()) } else { Err("there is no such dead letter".into()) };
     }
-    let (mut after, mut changed) = (None, 0);
+    let mut after = None;
+    let mut changed = 0;
     loop {
         let page = store.dead_letters(options.topic.as_deref(), after, PAGE)?;
         let Some(last) = page.last() else { break };

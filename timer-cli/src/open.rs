@@ -13,7 +13,7 @@ fn file(store: &str) -> Option<&str> {
 }
 
 fn read_file(file: &str) -> Result<SqliteReader, Box<dyn Error>> {
-    // SQLite would answer with an error of the disk.
+    // SQLite would report a disk I/O error.
     if Path::new(file).is_dir() {
         return Err(format!("{file} is a folder; allowed: a file").into());
     }
@@ -47,7 +47,7 @@ pub(crate) fn to_change<R>(
     result
 }
 
-/// Adds what the schema of a store lacks.
+/// Adds the missing parts to the schema of a store.
 pub(crate) fn upgrade(store: &str) -> Result<(), Box<dyn Error>> {
     match file(store) {
         Some(file) => open_file(file)?.upgrade()?,

@@ -44,13 +44,13 @@ impl RayonExecutor {
     /// Creates an executor that runs tasks on rayon's global pool, which parallel iterators use
     /// too. Rayon starts it with the first task.
     ///
-    /// A pool of one's own ([`new`](Self::new)) is better in most programs, because the jobs of
-    /// others affect the tasks in two ways:
+    /// A pool of your own ([`new`](Self::new)) is better in most programs, because the other jobs
+    /// of the global pool affect the tasks in two ways:
     ///
     /// - A thread of rayon that waits in `join`, `scope` or a parallel iterator runs other jobs of
-    ///   its pool meanwhile, also a task. If the waiting code holds a `Mutex` that the task locks,
-    ///   the thread waits for itself for ever.
-    /// - Parallel jobs occupy all threads. Behind one of 3 s, tasks started 2.6 to 2.9 s late.
+    ///   its pool meanwhile, which may include a task. If the waiting code holds a `Mutex` that the
+    ///   task locks, the thread deadlocks with itself.
+    /// - Parallel jobs occupy all threads. During a job of 3 s, tasks started 2.6 to 2.9 s late.
     ///
     /// As with `rayon::spawn`, a task that a thread *of another rayon pool* hands over runs on that
     /// pool. If the global pool cannot be started, every task is rejected.

@@ -129,7 +129,8 @@ fn encode(series: &Series, timers: &[TimerSnapshot], encoder: &mut DescriptorEnc
                 let bounds = LateRuns::BOUNDS.iter().map(Duration::as_secs_f64).chain([f64::INFINITY]);
                 let runs = &timer.stats.late_runs;
                 let buckets: Vec<(f64, u64)> = bounds.zip(*runs.buckets(cause)).collect();
-                let (sum, count) = (runs.sum(cause).as_secs_f64(), runs.count(cause));
+                let sum = runs.sum(cause).as_secs_f64();
+                let count = runs.count(cause);
                 metric.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
             })
         }

@@ -97,8 +97,8 @@ pub(crate) fn features(metadata: &Value) -> String {
 }
 
 /// Returns the lines that lint each library without features and with each feature alone that
-/// `is_wanted` chooses. A feature may use an item or a dependency of another one, which all of them
-/// together would hide, and so would the dependencies of tests.
+/// `is_wanted` chooses. A feature may use an item or a dependency of another feature. A build with
+/// all features, or with the dependencies of the tests, would hide that.
 pub(crate) fn each_feature(metadata: &Value, is_wanted: fn(&str) -> bool) -> Vec<String> {
     let lint = |options: &str| format!("clippy {options} --no-default-features --lib -- -D warnings");
     let mut lines = Vec::new();

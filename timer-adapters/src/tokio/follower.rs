@@ -117,7 +117,7 @@ impl Clock {
 /// Returns an instant at which one of the ticks of tokio's timer begins, while its clock stands
 /// still. `earliest` is not after the first one.
 ///
-/// Tokio has no function that tells it. A sleep is ready at its first poll if its deadline is not
+/// Tokio has no function that returns it. A sleep is ready at its first poll if its deadline is not
 /// after the last tick that the runtime has processed, so the latest such deadline is that tick.
 fn find_tick(earliest: Instant) -> Instant {
     let mut cx = Context::from_waker(Waker::noop());

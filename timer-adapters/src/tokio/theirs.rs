@@ -1,19 +1,19 @@
 //! Tokio's own futures, for a runtime whose clock is not that of the system.
 //!
 //! Such a runtime was built by other code, for example by tokio's attribute in a file that does not
-//! import [`tokio`](crate::tokio), or by a simulation. No timer of ours knows its time, so the
-//! functions of [`time`](super::time) use tokio's timer there.
+//! import [`tokio`](crate::tokio), or by a simulation. No timer of this workspace follows its
+//! clock, so the functions of [`time`](super::time) use tokio's timer there.
 //!
-//! Only a program with the feature `test-util` of tokio can have such a clock. To read two clocks
-//! for each future would double its price, so a program without the feature `tokio` of this crate
-//! looks at them only if it has debug assertions, as tests usually do.
+//! Only a program with the feature `test-util` of tokio can have such a clock. Reading two clocks
+//! for each future would double its cost, so a program without the feature `tokio` of this crate
+//! reads them only if it has debug assertions, as tests usually do.
 
 use core::panic::AssertUnwindSafe;
 #[cfg(any(feature = "tokio", debug_assertions))]
 use std::time::Instant;
 
-/// A future of tokio, if one takes the place of ours. `AssertUnwindSafe` gives our futures the same
-/// auto traits in all builds.
+/// A future of tokio, if one replaces ours. `AssertUnwindSafe` gives our futures the same auto
+/// traits in all builds.
 #[cfg(any(feature = "tokio", debug_assertions))]
 #[derive(Debug)]
 pub(super) struct Theirs<T>(Option<AssertUnwindSafe<T>>);
@@ -67,7 +67,7 @@ impl<T> Theirs<T> {
 #[cfg(any(feature = "tokio", debug_assertions))]
 fn is_systems_clock() -> bool {
     let before = Instant::now();
-    // A clock that was stopped just now tells `before`.
+    // A clock that was stopped just now stands at `before`.
     while Instant::now() == before {}
     let theirs = ::tokio::time::Instant::now().into_std();
     before < theirs && theirs <= Instant::now()

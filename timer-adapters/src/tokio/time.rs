@@ -7,7 +7,7 @@
 //! has no `Error`, because no function here fails with it.
 //!
 //! On a runtime whose clock was stopped, and that was not built by [`runtime`](mod@super::runtime),
-//! the futures use tokio's timer, and so they need `enable_time`. The chapter `from_tokio` tells
+//! the futures use tokio's timer, and so they need `enable_time`. The chapter `from_tokio` explains
 //! when a program notices such a clock.
 
 #[cfg(feature = "tokio")]
@@ -257,7 +257,7 @@ pin_project! {
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
     pub struct Timeout<F> {
-        // It has no deadline if tokio's sleep ends it.
+        // This timeout has no deadline if tokio's sleep ends it.
         #[pin]
         timeout: time::Timeout<F>,
         theirs: Theirs<Pin<Box<theirs::Sleep>>>,

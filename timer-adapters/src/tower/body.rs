@@ -43,8 +43,8 @@ impl ResponseBodyTimeoutLayer {
     /// Creates a layer that limits the time of a whole body to `timeout`, counted from the head of
     /// its response.
     ///
-    /// A body whose frames come slowly, but each in time, is ended by this limit alone. A service
-    /// can have a layer of both kinds.
+    /// Only this limit ends a body whose frames come slowly, but each in time. A service can have a
+    /// layer of each kind.
     pub fn for_whole_body(timer: Timer, timeout: Duration) -> Self {
         Self { timer, timeout, is_whole: true }
     }
@@ -117,7 +117,8 @@ pin_project! {
     /// the body does not count. All waits for frames share one entry of the timer, and a frame that
     /// is ready at once does not move it.
     ///
-    /// After an error, its own or one of the inner body, the body has ended and yields no frame.
+    /// After an error of its own or of the inner body, the body has ended and yields no further
+    /// frame.
     #[derive(Debug)]
     pub struct TimeoutBody<B> {
         #[pin]
@@ -155,7 +156,7 @@ where
         if *this.has_ended {
             return Poll::Ready(None);
         }
-        // The limit of the whole body also ends one whose frames are always ready.
+        // The limit also ends a body whose frames are always ready.
         let is_over = *this.is_whole && Pin::new(&mut *this.sleep).poll(cx).is_ready();
         if !is_over {
             if let Poll::Ready(frame) = this.body.poll_frame(cx) {

@@ -194,11 +194,11 @@ program!(ported, timer_adapters::tokio::time, time::Instant::now());
 /// The instant at which the clock stands when a program begins.
 #[derive(Debug, Clone, Copy)]
 enum Start {
-    /// Where `start_paused` stops it, which is a whole tick of tokio's timer.
+    /// The instant at which `start_paused` stops the clock, which is a whole tick of tokio's timer.
     Paused,
-    /// A number of nanoseconds after that.
+    /// A number of nanoseconds after that instant.
     Between(u64),
-    /// Where the program stops a clock that runs.
+    /// The instant at which the program stops a running clock.
     PausedInside,
 }
 

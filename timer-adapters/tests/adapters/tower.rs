@@ -83,7 +83,8 @@ fn each_frame_of_a_body_has_its_own_deadline() {
 fn a_body_that_trickles_has_a_deadline() {
     let (timer, mut driver) = manual();
     let layer = ResponseBodyTimeoutLayer::for_whole_body(timer.clone(), 5 * SECOND);
-    // Frames that are ready at once do not outrun the deadline, and a body in time is whole.
+    // Frames that are ready at once do not outrun the deadline, and a body that ends in time is
+    // complete.
     for (delay, after, frames_in_time) in [(SECOND, 0, 4), (Duration::ZERO, 5, 0), (SECOND / 2, 0, 8)] {
         let inner = frames(&timer, vec![delay; 8]);
         let inner = std::sync::Mutex::new(Some(inner));

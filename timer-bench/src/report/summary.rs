@@ -116,8 +116,8 @@ pub(super) fn table(results: &Results) -> String {
     text
 }
 
-/// The rows of the README: the work, the unit, and the title of its line of the table. The second
-/// line is in parentheses.
+/// The rows of the README, each with the work, the unit, and the title of its line of the table.
+/// The second line is in parentheses.
 const README: &[(&str, &str, [&str; 2])] = &[
     ("schedule and cancel, 1 thread", "ns", ["schedule and cancel, 1 thread, ns", ""]),
     ("schedule and cancel, 2 threads", "ns", ["schedule and cancel, 2 threads, ns", ""]),
