@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # A one-time job of APScheduler whose date is two seconds past is dropped and never runs.
 #
-# Guess: a job that is already due runs at once. Half a second late does.
-# Seen: more than misfire_grace_time late, by default one second, and the job is removed without a
-# run. add_job returns a job as always, and only a warning in the log tells. A scheduler that was
-# down for two seconds thus loses its one-time jobs.
+# Guess: a job that is already due runs at once, as a job that is half a second late does.
+# Seen: a job that is late by more than misfire_grace_time, by default one second, is removed
+# without a run. add_job returns a job as always, and only a warning in the log reports the loss. A
+# scheduler that was down for two seconds thus loses its one-time jobs.
 # Versions: APScheduler 3.11.3. Date: 2026-11.
 set -euo pipefail
 dir=$(mktemp -d)

@@ -3,9 +3,9 @@
 # ten.
 #
 # Guess: an interval counts from the call, so the first run of every(1.hour()) is an hour later.
-# Seen: a job that is added at 10:20:30 runs at 11:00. With 45 minutes it runs at 10:30, because
-# 45 minutes are counted from midnight. A process that restarts each half hour runs such jobs all
-# the same, and all processes run them at one moment.
+# Seen: a job that is added at 10:20:30 runs at 11:00. With 45 minutes it runs at 10:30, because 45
+# minutes are counted from midnight. A process that restarts each half hour still runs such jobs,
+# and all processes run them at the same moment.
 # Versions: clokwerk 0.4.0. Date: 2026-11.
 set -euo pipefail
 dir=$(mktemp -d)

@@ -2,8 +2,8 @@
 # The crate cron joins day and weekday by "and", and its weekday 1 is Sunday.
 #
 # Guess: `13 * 5` means each 13th and each Friday, as in every crontab, and weekday 5 is Friday.
-# Seen: only a 13th that is also the fifth day of a week that begins on Sunday, a Thursday. The
-# crate croner does it as a crontab does. A line that is moved from one to the other runs on other
+# Seen: it means each 13th that is also the fifth day of a week that begins on Sunday, a Thursday.
+# The crate croner agrees with a crontab. A line that is moved from one to the other runs on other
 # days.
 # Versions: cron 0.17.0, croner 4.0.3. Date: 2026-11.
 set -euo pipefail

@@ -3,8 +3,8 @@
 #
 # Guess: `after(..)` yields ascending instants, so a scheduler sleeps until the next one and then
 # takes the next.
-# Seen: on the last Sunday of October in Berlin, `*/30 1-3` yields 02:00 of both passes before
-# 02:30 of both. The third difference is minus half an hour, so a scheduler that sleeps for the
+# Seen: on the last Sunday of October in Berlin, `*/30 1-3` yields 02:00 of both passes before 02:30
+# of both. The third difference is minus half an hour, so a scheduler that sleeps for the
 # difference, as a duration of std, fails or does not sleep.
 # Versions: cron 0.17.0, chrono-tz 0.10.4. Date: 2026-11.
 set -euo pipefail

@@ -2,9 +2,10 @@
 # Items of tokio-util's DelayQueue with one deadline come out last first, or not, by the delay.
 #
 # Guess: equal deadlines come out in the order of insertion, or in no order that can be told.
-# Seen: ten items that are due in 20 ms come out exactly in reverse, in 200 ms or 2 s in order,
-# and in 20 s in reverse again. A slot of the wheel is a stack. Each move from a level of the
-# wheel to the one below turns the order around, and the delay decides how many moves there are.
+# Seen: ten items that are due in 20 ms come out exactly in reverse. Items that are due in 200 ms or
+# 2 s come out in order, and items that are due in 20 s in reverse again. A slot of the wheel is a
+# stack. Each move from a level of the wheel to the one below turns the order around, and the delay
+# decides how many moves there are.
 # Versions: tokio-util 0.7.20, tokio 1.54.1. Date: 2026-11.
 set -euo pipefail
 dir=$(mktemp -d)

@@ -4,8 +4,8 @@
 # Guess: libraries that take the same line and a time zone agree on the two days a year.
 # Seen: when summer time begins, croner and croniter run it at 03:00, and cron-parser and
 # APScheduler at 03:30. When it ends, croner and cron-parser run it once, and croniter and
-# APScheduler twice. The crate cron 0.17.0 does not run it at all on the first day, and twice on
-# the second.
+# APScheduler twice. The crate cron 0.17.0 does not run it at all on the first day, and twice on the
+# second.
 # Versions: croner 11.0.1, cron-parser 5.10.6, croniter 7.0.0, APScheduler 3.11.3. Date: 2026-11.
 set -euo pipefail
 dir=$(mktemp -d)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # The threaded timer of hierarchical_hash_wheel_timer runs actions up to a millisecond early.
 #
-# Guess: never early. The documentation of the schedule calls guarantees that an action does not
-# run before its delay is over.
-# Seen: with delays of whole milliseconds, 54 of 200 actions ran early, by up to 0.9 ms. Another
-# run had 57.
+# Guess: no action runs early. The documentation of the schedule calls guarantees that an action
+# does not run before its delay is over.
+# Seen: with delays of whole milliseconds, 54 of 200 actions ran early, by up to 0.9 ms. Another run
+# had 57.
 # Versions: hierarchical_hash_wheel_timer 1.4.0. Date: 2026-11.
 set -euo pipefail
 dir=$(mktemp -d)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # The crate iso8601 reads PT1.5H as a duration of zero.
 #
-# Guess: an hour and a half, or an error if fractions are supported for seconds only.
-# Seen: Ok, with a duration of zero. `P0.5D` is an error. A timer that is configured with PT1.5H
-# fires at once. The crate iso8601-duration reads both.
+# Guess: the result is an hour and a half, or an error if fractions are supported for seconds only.
+# Seen: the result is Ok with a duration of zero. `P0.5D` is an error. A timer that is configured
+# with PT1.5H fires at once. The crate iso8601-duration reads both.
 # Versions: iso8601 0.6.6, iso8601-duration 0.2.0. Date: 2026-11.
 set -euo pipefail
 dir=$(mktemp -d)

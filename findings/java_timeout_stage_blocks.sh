@@ -6,8 +6,8 @@
 # supplyAsync do, so one that works for a second delays nobody.
 # Seen: it runs on the one thread that serves all timeouts of the process. Another future that is
 # completed by completeOnTimeout after 500 ms is completed when the stage of the first ends.
-# Versions: OpenJDK 17.0.15 and 25.0.3. The thread is CompletableFutureDelayScheduler before 25,
-# and the scheduler of the common pool since then. Date: 2026-11.
+# Versions: OpenJDK 17.0.15 and 25.0.3. The thread is CompletableFutureDelayScheduler before 25, and
+# the scheduler of the common pool since then. Date: 2026-11.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

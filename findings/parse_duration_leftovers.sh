@@ -2,9 +2,9 @@
 # parse-duration reads 1:30 as a millisecond and 30 microseconds.
 #
 # Guess: 1:30 is a minute and a half, an hour and a half, or null, which other texts give.
-# Seen: each number is a part of its own. One without a unit has milliseconds, or the next smaller
-# unit than the part before. What stands between the parts is ignored, a sign included. A timeout
-# that is configured as 1:30 ends after a millisecond, without an error.
+# Seen: each number is a part of its own. A number without a unit counts milliseconds, or the unit
+# that is smaller than that of the part before. Other characters between the parts are ignored, even
+# a sign. A timeout that is configured as 1:30 ends after a millisecond, without an error.
 # Versions: parse-duration 2.1.9, Node 20. Date: 2026-11.
 set -euo pipefail
 dir=$(mktemp -d)

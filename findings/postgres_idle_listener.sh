@@ -3,9 +3,8 @@
 #
 # Guess: a session that listens is idle only while nothing comes, so a notification each 300 ms
 # keeps it alive under a limit of 1 s.
-# Seen: the session ends 1 s after its last statement, with some notifications delivered in
-# between. A delivery does not start the time again. A listener under such a limit has to send
-# statements.
+# Seen: the session ends 1 s after its last statement, with some notifications delivered in between.
+# A delivery does not start the time again. A listener under such a limit has to send statements.
 # Versions: PostgreSQL 18.4. Date: 2026-11.
 set -euo pipefail
 dir=$(mktemp -d)

@@ -2,9 +2,9 @@
 # PostgreSQL orders a year before 361 days, although it adds more to an instant.
 #
 # Guess: intervals are compared by the seconds that `extract(epoch ..)` gives, or not at all.
-# Seen: a comparison counts months of 30 days, so a year has 360. `extract` counts 365.25. So
-# `order by delay` and `order by now() + delay` differ, and 24 hours and a day are one key of a
-# unique index.
+# Seen: a comparison counts months of 30 days, so a year has 360. `extract` counts 365.25. So `order
+# by delay` and `order by now() + delay` differ, and 24 hours and a day are one key of a unique
+# index.
 # Versions: PostgreSQL 18.4. Date: 2026-11.
 set -euo pipefail
 dir=$(mktemp -d)

@@ -3,9 +3,9 @@
 #
 # Guess: `set local transaction_timeout` applies to the transaction, as `set local
 # statement_timeout` applies to the next statement, or it is refused.
-# Seen: the change is accepted and shown. But a limit that was set when the transaction began
-# stays in force, whether the new one is shorter or longer. Only if there was none, the new one is
-# used. At its end the session is closed, and not the transaction alone.
+# Seen: the change is accepted and shown. But a limit that was set when the transaction began stays
+# in force, whether the new one is shorter or longer. The new limit is used only if there was none.
+# At the end of the limit, the server closes the session, not only the transaction.
 # Versions: PostgreSQL 18.4. Date: 2026-11.
 set -euo pipefail
 dir=$(mktemp -d)

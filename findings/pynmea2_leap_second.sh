@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # pynmea2 gives the time of a leap second as a string.
 #
-# Guess: 23:59:60, which receivers send in a leap second, is an error of the parser or a time in
-# the next minute.
+# Guess: 23:59:60, which receivers send in a leap second, is an error of the parser or a time in the
+# next minute.
 # Seen: the sentence is parsed, but its timestamp is the text of the field instead of a
-# datetime.time, and the property `datetime` raises a TypeError. A program that reads the position
-# alone sees nothing, and a clock that is set from it gets an unexpected type once in years.
+# datetime.time, and the property `datetime` raises a TypeError. A program that reads only the
+# position notices nothing. A program that sets a clock gets an unexpected type once in years.
 # Versions: pynmea2 1.19.0. Date: 2026-11.
 set -euo pipefail
 dir=$(mktemp -d)

@@ -4,7 +4,7 @@
 #
 # Guess: with a TZID, the instants are right, or they are the local time marked as UTC, as the
 # README warns.
-# Seen: with the process in UTC the instants are right, but for the hours before the change of the
+# Seen: with the process in UTC, the instants are right except in the hours before the change of the
 # clock. On the last Sunday of March, 01:30 in Berlin is 00:30 UTC, and the package says 23:30. In
 # October it says 00:30 for 23:30. The offset is looked up at the local time as if it were UTC.
 # Versions: rrule 2.8.1, Node 20. Date: 2026-11.

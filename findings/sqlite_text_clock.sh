@@ -3,9 +3,9 @@
 #
 # Guess: `created + delay <= strftime('%s', 'now')` compares numbers, as `due <= strftime('%s',
 # 'now')` does on an integer column.
-# Seen: strftime gives text. A column turns it into a number, but an expression does not, and
-# every number is less than every text. So the condition with the sum is always true. unixepoch()
-# gives a number.
+# Seen: strftime gives text. A column turns it into a number, but an expression does not, and every
+# number is less than every text. So the condition with the sum is always true. unixepoch() gives a
+# number.
 # Versions: SQLite 3.50.4 (apsw 3.50.4.0) and 3.40.1. Date: 2026-11. Source: the documentation of
 # type affinity.
 set -euo pipefail

@@ -2,7 +2,7 @@
 # A threading.Timer with a delay that is too long starts, and then ends without a run.
 #
 # Guess: a delay of 317 years is refused by the constructor or by start(), or the timer waits.
-# Seen: both return. The thread raises an OverflowError, which goes to standard error, and the
+# Seen: both calls return. The thread raises an OverflowError, which goes to standard error, and the
 # timer is dead within a moment. The greatest delay is threading.TIMEOUT_MAX, which is 292 years.
 # Versions: Python 3.11. Date: 2026-11.
 set -euo pipefail

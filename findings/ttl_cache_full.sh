@@ -2,7 +2,7 @@
 # A full ttl_cache drops a living entry while it keeps an expired one.
 #
 # Guess: a cache that is made for expiring entries drops an expired entry first.
-# Seen: it drops the one that was inserted first, which lives for another minute. The entry that
+# Seen: it drops the entry that was inserted first, which lives for another minute. The entry that
 # has expired keeps its place. `get` answers None for both.
 # Versions: ttl_cache 0.5.1. Date: 2026-11.
 set -euo pipefail
