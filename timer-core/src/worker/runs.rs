@@ -16,7 +16,7 @@ use crate::timer_context::TimerContext;
 const MAX_PER_SAMPLE: usize = 64;
 
 /// The number of types of tasks whose worst runs a batch offers.
-const MAX_KINDS: usize = 4;
+const MAX_KINDS: usize = 8;
 
 /// A run that was won.
 struct Run {
