@@ -44,8 +44,8 @@ pub struct TopicStats {
     /// The keeper looks while a timeout has been due for a second, at most twice a second, so that
     /// the age is right from 1.5 seconds on. It grows between the looks. The keeper finds the
     /// oldest timeout of each topic that is paused or limited, and those of other topics among the
-    /// 256 oldest ones in memory. A timer that is being stopped begins nothing, so its ages are
-    /// zero.
+    /// 256 timeouts of the store that were due first. A timer that is being stopped begins nothing,
+    /// so its ages are zero.
     pub oldest_due: Duration,
     /// Whether the topic is paused.
     pub is_paused: bool,
