@@ -179,9 +179,12 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
     fn removed(&mut self, id: u32, deadline: u64) {
         let list = id as usize;
         if let Some(bucket) = self.lists.get_mut(list).filter(|list| list.earliest == deadline) {
-            bucket.earliest = self.bounds[list].second;
             self.bounds[list].is_stale = true;
-            self.minima.set(list, bucket.earliest);
+            // While the list is read, the value may be one that the bounds do not cover yet.
+            if self.reading.is_none_or(|reading| reading.list != list) {
+                bucket.earliest = self.bounds[list].second;
+                self.minima.set(list, bucket.earliest);
+            }
         }
     }
 

@@ -121,6 +121,25 @@ fn a_value_that_is_soon_removed_leaves_no_bound() {
 }
 
 #[test]
+fn a_removal_from_a_list_that_is_being_read_leaves_the_bound_of_an_insertion() {
+    const FULL: u32 = CHUNK as u32;
+    let mut wheel = ring(1);
+    (0..FULL).for_each(|value| wheel.insert(1, value));
+    wheel.insert(100, FULL);
+    (FULL + 1..3 * FULL).for_each(|value| wheel.insert(1_000, value));
+    assert_eq!(step(&mut wheel, 1).len(), CHUNK);
+    // The chunk that was read takes it in. The other value of this tick is in one that was not.
+    wheel.insert(100, 0);
+    remove(&mut wheel, FULL);
+    assert!(wheel.reading.is_some());
+    while wheel.reading.is_some() {
+        assert!(step(&mut wheel, 1).is_empty());
+    }
+    assert_eq!(wheel.next_deadline(), Some(100));
+    assert_eq!(advance(&mut wheel, 100), [0]);
+}
+
+#[test]
 fn a_list_is_read_once_although_its_bound_becomes_stale_again() {
     const LISTS: u32 = 8;
     let mut wheel = ring(LISTS as usize);
