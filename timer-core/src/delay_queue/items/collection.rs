@@ -105,7 +105,8 @@ impl<T> Items<T> {
         for _ in 0..self.max_steps.saturating_mul(CHUNK) {
             let Some(first) = self.due.first() else { return true };
             let location = Location::new(DUE_LIST, first.insertion as Order);
-            if self.raw.base().tracker.rows[first.index].location == location {
+            let row = self.raw.base().tracker.rows.get(first.index);
+            if row.is_some_and(|row| row.location == location) {
                 return true;
             }
             self.due.pop();

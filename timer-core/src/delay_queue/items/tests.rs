@@ -50,6 +50,17 @@ fn items_of_one_tick_come_in_the_order_of_deadlines() {
 }
 
 #[test]
+fn a_due_item_that_was_removed_may_have_lost_its_row() {
+    let mut items = items();
+    let keys = [51, 54, 52, 53].map(|nanos| insert(&mut items, nanos));
+    assert!(collect(&mut items, 11));
+    assert!(items.remove(keys[3]).is_some());
+    items.shrink_to_fit();
+    let order: Vec<Key> = std::iter::from_fn(|| pop(&mut items)).map(|(key, _)| key).collect();
+    assert_eq!(order, [keys[0], keys[2], keys[1]]);
+}
+
+#[test]
 fn an_overdue_item_is_named_before_one_of_a_later_tick() {
     let (timer, mut driver) = Timer::builder().build_manual().unwrap();
     let mut items = Items { resolution: Resolution::ticks(TICK), ..Items::new(&timer, usize::MAX) };
