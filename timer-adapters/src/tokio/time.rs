@@ -37,6 +37,11 @@ pub use super::clock::{advance, pause, resume};
 /// The period that stands for zero, at which tokio panics.
 const MIN_PERIOD: Duration = Duration::from_millis(1);
 
+/// Returns the period for an interval of tokio.
+fn for_tokio(period: Duration) -> Duration {
+    if period.is_zero() { MIN_PERIOD } else { period }
+}
+
 /// Moves the timer of a runtime with virtual time to the time of its clock, so that a delay
 /// counts from there.
 #[inline]
@@ -161,7 +166,7 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
 /// ```
 pub fn interval(period: Duration) -> Interval {
     update_clock();
-    let theirs = Theirs::make(|| theirs::interval(period.max(MIN_PERIOD)));
+    let theirs = Theirs::make(|| theirs::interval(for_tokio(period)));
     Interval { ours: time::interval(period), theirs }
 }
 
@@ -181,7 +186,7 @@ pub fn interval(period: Duration) -> Interval {
 /// ```
 pub fn interval_at(start: Instant, period: Duration) -> Interval {
     update_clock();
-    let theirs = Theirs::make(|| theirs::interval_at(start, period.max(MIN_PERIOD)));
+    let theirs = Theirs::make(|| theirs::interval_at(start, for_tokio(period)));
     Interval { ours: time::interval_at(start.into_std(), period), theirs }
 }
 
