@@ -320,10 +320,9 @@ impl Timeout {
     }
 
     /// Cancels an entry that an executor has dropped unrun, and returns the right to its task.
-    /// Returns `None` if it was cancelled before.
+    /// Returns `None` if it is not queued any more.
     pub(crate) fn cancel_abandoned(self) -> Option<TaskRight<Timeout>> {
-        let is_won = matches!(self.state().cancel(), Cancel::WasQueued);
-        is_won.then(|| TaskRight::new(self, Deadline::NEVER))
+        self.state().cancel_abandoned().then(|| TaskRight::new(self, Deadline::NEVER))
     }
 
     /// Cancels an entry that waits and returns the right to its task. Called if the timer is

@@ -11,6 +11,7 @@
 //!   with an executor Waiting --enqueue--> Queued --start--> Fired or Running   (after a reset: Waiting)
 //!   ends             Waiting, Queued --cancel--> Cancelled
 //!                    Waiting --cancel_by_stop--> Cancelled
+//!                    Queued --cancel_abandoned--> Cancelled
 //!                    Running, Moved --cancel--> Dying --end_run--> Cancelled  (the run drops the task)
 //!                    Running, Moved --fail--> Fired --end_run--> Expired      (the run panicked)
 //! ```
@@ -253,7 +254,17 @@ impl AtomicState {
 
     /// Cancels an entry of a stopped timer if it waits. Returns `true` if this call has ended it.
     pub(super) fn cancel_by_stop(&self) -> bool {
-        self.update(|word| (word.state() == State::Waiting).then(|| word.with(State::Cancelled))).is_ok()
+        self.cancel_from(State::Waiting)
+    }
+
+    /// Cancels an entry that an executor has lost if it is queued. Returns `true` if this call has
+    /// ended it.
+    pub(super) fn cancel_abandoned(&self) -> bool {
+        self.cancel_from(State::Queued)
+    }
+
+    fn cancel_from(&self, from: State) -> bool {
+        self.update(|word| (word.state() == from).then(|| word.with(State::Cancelled))).is_ok()
     }
 
     /// Moves the timeout to `deadline`. Any thread may call it. If `is_due` is set, an entry that

@@ -3,9 +3,13 @@
 
 use super::*;
 use crate::config::{Config, DrivenBy};
+use crate::deadline::Deadline;
 use crate::entry::Closure;
+use crate::entry::state::Reset;
+use crate::worker::Dispatcher;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use timer_executor::Task;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -73,6 +77,26 @@ fn stop_and_wait_returns_the_rest_of_a_batch() {
     let stopped = busy.stop(|engine| engine.stop_and_wait(LONG).unwrap().unprocessed.len());
     busy.end();
     assert_eq!((stopped.recv().unwrap(), busy.ran()), (1, 1));
+}
+
+/// A thread is preempted while it moves a queued timeout, and the executor drops the task.
+#[test]
+fn a_lost_task_does_not_end_a_timeout_that_is_being_moved() {
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let in_executor = kept.clone();
+    let executor = move |task: Task| in_executor.lock().push(task);
+    let engine = Engine::new(Config::default(), Some(Box::new(executor)), DrivenBy::ManualDriver);
+    let now = engine.context.now();
+    let Ok(timeout) = engine.schedule(Closure(|_: &Timeout| {}), Deadline::down) else { panic!("refused") };
+    assert_eq!(Dispatcher::new(engine.clone()).turn_to_end(now), 1);
+    let deadline = Deadline::after(now, Duration::from_secs(1));
+    let reset = timeout.state().reset(deadline, false);
+    assert_eq!(reset, Reset::WasQueued);
+    kept.lock().clear();
+    assert!(engine.end_abandoned().is_empty());
+    assert!(timeout.finish_reset(reset, deadline, now));
+    engine.abandon();
+    assert_eq!((engine.pending(), engine.stats().cancelled, engine.context.counters.in_flight.get()), (0, 1, (0, 0)));
 }
 
 #[test]

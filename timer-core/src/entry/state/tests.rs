@@ -36,6 +36,7 @@ fn every_state_answers_every_operation() {
         );
         assert_eq!(fresh().cancel() == Cancel::Lost, ended, "{state:?}: cancel ends every entry that has not ended");
         assert_eq!(fresh().cancel_by_stop(), waits);
+        assert_eq!(fresh().cancel_abandoned(), state == State::Queued);
         assert_eq!(fresh().expire(1_000, Runs::Once), if waits { Due::Won(at(1_000)) } else { Due::Gone });
         assert_eq!(fresh().enqueue(999), if waits { Due::Later(at(1_000)) } else { Due::Gone }, "never early");
         assert_eq!(fresh().start(Runs::Again) == Some(at(1_000)), state == State::Queued);
