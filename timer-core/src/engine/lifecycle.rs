@@ -281,24 +281,36 @@ impl Engine {
         // stopped. Without it, the flags could still be `true` from before a start by another
         // thread.
         drop(lifecycle.worker.lock());
+        if until.is_none() {
+            // A worker that has panicked, by a fault of this crate, does not report its end.
+            self.join_worker();
+        }
         // ORDERING: Relaxed, because the join, or the lock of the event, orders the worker's work.
         lifecycle.worker_ended.wait(until, || lifecycle.worker_gone.load(Ordering::Relaxed));
         // ORDERING: Relaxed, as above.
         if !lifecycle.worker_gone.load(Ordering::Relaxed) {
             return;
         }
+        self.join_worker();
+        // ORDERING: Relaxed, as above.
+        lifecycle.worker_ended.wait(until, || lifecycle.thread_gone.load(Ordering::Relaxed));
+    }
+
+    /// Joins the worker's thread, unless another caller does.
+    fn join_worker(&self) {
+        let lifecycle = &self.lifecycle;
         let worker = lifecycle.worker.lock().take();
         if let Some(worker) = worker {
             // The worker catches every panic of user code. The panic hook has reported any other
             // panic.
             let _ = worker.join();
             // ORDERING: Relaxed, because the worker has notified the event, whose lock shows its
-            // work to a caller that waits below.
+            // work to a caller that waits for the thread.
+            lifecycle.worker_gone.store(true, Ordering::Relaxed);
+            // ORDERING: Relaxed, as above.
             lifecycle.thread_gone.store(true, Ordering::Relaxed);
             lifecycle.worker_ended.notify_all();
         }
-        // ORDERING: Relaxed, as above.
-        lifecycle.worker_ended.wait(until, || lifecycle.thread_gone.load(Ordering::Relaxed));
     }
 
     /// Keeps an entry that the turn's thread has taken out of a wheel but not won, because the

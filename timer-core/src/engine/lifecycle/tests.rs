@@ -154,3 +154,12 @@ fn a_second_stop_waits_for_the_worker() {
     busy.end();
     assert_eq!((first.recv().unwrap(), second.recv().unwrap(), busy.ran()), (1, 0, 1));
 }
+
+#[test]
+fn stop_returns_after_a_panic_of_the_worker() {
+    let engine = Engine::new(Config::default(), None, DrivenBy::Worker);
+    assert_eq!(engine.spawn_worker(|_| std::panic::resume_unwind(Box::new("a fault of this crate"))), Ok(()));
+    let (said, heard) = channel();
+    thread::spawn(move || said.send(engine.stop().len()).unwrap());
+    assert_eq!(heard.recv_timeout(LONG / 6), Ok(0));
+}
