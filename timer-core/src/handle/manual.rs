@@ -72,9 +72,9 @@ impl ManualDriver {
         self.advance_with_lag(by, Duration::ZERO)
     }
 
-    /// Moves time forward by `by`, as [`advance`](Self::advance) does, but runs only the timeouts
-    /// whose deadlines are at least `lag` before the new time. A future with a later deadline stays
-    /// pending until another call. A time that [runs](Self::resume) has no lag.
+    /// Moves time by `by`, as [`advance`](Self::advance) does, but runs only timeouts whose deadline
+    /// is at least `lag` before the new time, or was due when it was set. A future with a later
+    /// deadline stays pending until another call. A time that [runs](Self::resume) has no lag.
     ///
     /// Use this method for a timer that follows a simulated clock whose own timers have ticks. If
     /// `lag` is the time since the last tick, both reach a deadline at the same tick.

@@ -54,6 +54,9 @@ fn a_deadline_within_the_lag_of_an_advance_is_not_due() {
         assert_eq!(driver.advance_with_lag(micros(301), micros(300)), 2);
         assert_eq!((bell.rung(), driver.elapsed()), (2, micros(2_300)));
         assert!(poll(&mut zero, &waker).is_ready() && poll(&mut moved, &waker).is_ready());
+        let at_once = timer.new_timeout(Duration::ZERO, |_| {}).unwrap();
+        assert_eq!(driver.advance_with_lag(Duration::ZERO, micros(300)), 1, "a timeout that is due has no lag");
+        assert!(at_once.is_expired());
         driver.resume();
         assert!(poll(&mut timer.sleep(Duration::ZERO), &waker).is_ready(), "a time that runs has no lag");
         assert!(!timeout.is_expired());
