@@ -215,6 +215,9 @@ impl Batch {
             self.slow.record(engine, ran, began, now, blame);
             self.ran.record(&context.counters.inline_lag, now);
             self.ran.clear();
+        } else {
+            // The batch of an executor that runs tasks inline begins now.
+            self.timeline.extend_turn(now, &context.counters.lock_waits);
         }
         let Some(executor) = engine.executor.as_ref().filter(|_| queued > 0) else { return now };
         self.queued.record(&context.counters.handover_lag, now);

@@ -13,7 +13,7 @@ use futures::FutureExt;
 use std::sync::{Mutex, OnceLock, Weak};
 use std::task::{self, Wake};
 use std::time::Duration;
-use timer_executor::{ExecuteError, Task, TaskExecutor};
+use timer_executor::{ExecuteError, ImmediateExecutor, Task, TaskExecutor};
 
 const MICRO: Nanos = 1_000;
 const MILLI: Nanos = 1_000_000;
@@ -203,4 +203,16 @@ fn a_preempted_crowd_does_not_make_an_expiry_longer() {
     }
     let time = timer.stats().expiry_time;
     assert!(time < Duration::from_micros(5), "{time:?}");
+}
+
+#[test]
+fn a_preempted_batch_of_an_inline_executor_has_lost_no_more_than_it_took() {
+    let engine = Engine::new(Config::default(), Some(Box::new(ImmediateExecutor)), DrivenBy::Driver);
+    // The thread has used no CPU time at all.
+    crate::sync::CPU_USE.set(Some((0, 0)));
+    let task = {
+        let (context, began) = (engine.context.clone(), engine.context.now());
+        move || while context.now() < began + MILLI {}
+    };
+    assert_eq!(run_due(&engine, 1, task), 1);
 }
