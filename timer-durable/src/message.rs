@@ -12,6 +12,7 @@ use crate::store::{Store, StoreError};
 use crate::time::When;
 use crate::transaction::Target;
 use crate::work::Work;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Instant;
 use timer_executor::panics;
@@ -45,6 +46,17 @@ impl Message {
             self,
             Self::UseStore(_) | Self::ScheduleMany(..) | Self::Call(Request::Transact(..), _) | Self::Pause { .. }
         )
+    }
+
+    /// Returns the time since which a call waits for the store, which is now if it has not waited.
+    /// Returns `None` for other messages.
+    pub(crate) fn waits_since(&self, now: Instant) -> Option<Instant> {
+        match self {
+            Self::Call(_, reply) => Some(reply.waits_since(now)),
+            Self::ScheduleMany(_, reply) => Some(reply.waits_since(now)),
+            Self::Pause { reply, .. } => Some(reply.waits_since(now)),
+            Self::Ended(_) | Self::UseStore(_) | Self::Stop { .. } => None,
+        }
     }
 
     /// Fails a call.
@@ -157,12 +169,14 @@ pub(crate) struct Reply<T = Answer> {
     id: Option<TimeoutId>,
     /// The permit of a call. Dropping the reply gives it back.
     permit: Option<CallPermit>,
+    /// The time since which the call waits for the store.
+    since: Cell<Option<Instant>>,
 }
 
 impl<T> Reply<T> {
     pub(crate) fn new() -> (Self, oneshot::Receiver<Result<T, Error>>) {
         let (sender, answer) = oneshot::channel();
-        (Self { sender: Some(sender), id: None, permit: None }, answer)
+        (Self { sender: Some(sender), id: None, permit: None, since: Cell::default() }, answer)
     }
 
     /// Keeps the permit of the call until it is answered.
@@ -174,6 +188,14 @@ impl<T> Reply<T> {
     /// Returns `true` if the future of the call was dropped.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.sender.as_ref().is_none_or(oneshot::Sender::is_closed)
+    }
+
+    /// Returns the time since which the call waits for the store, which is now if it has not
+    /// waited.
+    pub(crate) fn waits_since(&self, now: Instant) -> Instant {
+        let since = self.since.get().unwrap_or(now);
+        self.since.set(Some(since));
+        since
     }
 
     /// Notes the id of the timeout that the call creates.

@@ -52,7 +52,7 @@ impl Place {
     }
 
     /// Returns the places of a message.
-    fn of(message: &Message) -> impl Iterator<Item = Self> {
+    pub(super) fn of(message: &Message) -> impl Iterator<Item = Self> {
         let places = match message {
             Message::Ended(ended) => [Some(Self::Id(ended.id)), None],
             Message::Call(request, _) => match request {
@@ -65,6 +65,11 @@ impl Place {
         };
         let many = if let Message::ScheduleMany(many, _) = message { &many[..] } else { &[] };
         places.into_iter().chain(many.iter().flat_map(Self::of_new)).flatten()
+    }
+
+    /// Returns the places of an operation.
+    pub(super) fn of_operation(operation: &Operation) -> impl Iterator<Item = Self> + use<> {
+        [operation.id().map(Self::Id), operation.key().map(Self::key)].into_iter().flatten()
     }
 
     fn of_new(new: &NewTimeout) -> [Option<Self>; 2] {
@@ -85,6 +90,25 @@ pub(super) struct Held {
 impl Held {
     pub(super) fn is_empty(&self) -> bool {
         self.order.is_empty()
+    }
+
+    /// Returns the number of messages.
+    pub(super) fn len(&self) -> usize {
+        self.queues.values().map(VecDeque::len).sum()
+    }
+
+    /// Removes the calls that have waited for `limit`.
+    pub(super) fn take_late(&mut self, now: Instant, limit: Duration) -> Vec<Message> {
+        let is_late = |message: &Message| message.waits_since(now).is_some_and(|since| now >= since + limit);
+        let mut late = Vec::new();
+        for queue in self.queues.values_mut().filter(|queue| queue.iter().any(is_late)) {
+            let (gone, rest): (VecDeque<Message>, _) = std::mem::take(queue).into_iter().partition(is_late);
+            late.extend(gone);
+            *queue = rest;
+        }
+        self.queues.retain(|_, queue| !queue.is_empty());
+        self.order.retain(|place| self.queues.contains_key(place));
+        late
     }
 
     /// Returns the number of timeouts and keys with messages.
@@ -184,8 +208,7 @@ impl Collection {
 
     /// Adds an operation.
     pub(super) fn push(&mut self, operation: Operation, origin: Origin) {
-        let places = [operation.id().map(Place::Id), operation.key().map(Place::key)];
-        places.into_iter().flatten().for_each(|place| _ = self.places.insert(place));
+        self.places.extend(Place::of_operation(&operation));
         if let Operation::Insert(insert) = &operation {
             self.bytes += insert.payload.len();
         }
@@ -240,6 +263,17 @@ impl Collection {
     /// Returns the time since which its operations wait.
     pub(super) fn waits_since(&self) -> Option<Instant> {
         self.waited.since.or(self.waited.postponed)
+    }
+
+    /// Fails the calls that have waited for `limit`. Returns the other operations.
+    pub(super) fn fail_late_calls(self, now: Instant, limit: Duration, error: &StoreError) -> Self {
+        let is_late = |origin: &Origin| matches!(origin, Origin::Call(reply) if now >= reply.waits_since(now) + limit);
+        if !self.origins.iter().any(is_late) {
+            return self;
+        }
+        let [late, rest] = self.divide(|_, origin| is_late(origin));
+        late.fail_calls(error);
+        rest
     }
 
     /// Fails the calls of the batch. Returns the other operations.

@@ -5,7 +5,7 @@ use std::task::{Context, Waker};
 use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
-use timer_durable::{Due, DurableTimer, Error, IfPending, Retry, SqliteStore, StoreError};
+use timer_durable::{CancelAnswer, Due, DurableTimer, Error, IfPending, Retry, SqliteStore, StoreError};
 
 use crate::folder::Folder;
 use crate::t;
@@ -123,5 +123,35 @@ fn a_stop_keeps_its_limit_beside_a_lock() {
     assert!(report.released && begun.elapsed() < MAX_WAIT, "{report:?} after {:?}", begun.elapsed());
     assert!(matches!(call.join().unwrap(), Err(Error::Stopped)));
     drop(sender);
+    thread.join().unwrap();
+}
+
+#[test]
+fn calls_about_one_key_fail_together_while_the_store_is_locked() {
+    let folder = Folder::new();
+    let (timer, _ran) = open(&folder);
+    let (sender, thread) = lock(&folder, 1, LONG);
+    let begun = Instant::now();
+    let calls: Vec<_> = (0..100).map(|_| timer.reset_async(t::<String>(), "hot", LONG)).collect();
+    for call in calls {
+        let result = futures::executor::block_on(call);
+        assert!(matches!(result, Err(Error::Store(StoreError::Busy))), "{result:?}");
+        assert!(begun.elapsed() < MAX_WAIT + MAX_WAIT / 2, "it took {:?}", begun.elapsed());
+    }
+    drop(sender);
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_call_about_one_of_many_keys_comes_after_them() {
+    let folder = Folder::new();
+    let (timer, _ran) = open(&folder);
+    let (sender, thread) = lock(&folder, 1, LONG);
+    let many = timer.schedule_many_async([timer.timeout_builder(t(), "many").key("key").after(LONG)]);
+    let cancel = timer.cancel_async(t::<String>(), "key");
+    std::thread::park_timeout(Duration::from_millis(100));
+    drop(sender);
+    futures::executor::block_on(many).unwrap();
+    assert_eq!(futures::executor::block_on(cancel).unwrap(), CancelAnswer::Cancelled);
     thread.join().unwrap();
 }

@@ -30,6 +30,7 @@ mod many;
 #[cfg(feature = "sqlite")]
 mod names;
 mod one_clock;
+mod outage;
 mod overdue;
 #[cfg(all(feature = "sqlite", unix))]
 mod owner;

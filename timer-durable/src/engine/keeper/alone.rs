@@ -2,18 +2,19 @@
 //!
 //! A call whose store or timeout is locked waits and is written again, while all others go on.
 
-use super::super::collect::{Waited, insert};
+use super::super::collect::{Place, Waited, insert};
 use super::Keeper;
 use super::aside::MAX_LOCKED;
 use crate::TimeoutId;
 use crate::answer::ScheduleAnswer;
 use crate::error::Error;
 use crate::lateness::DurableLateCause;
-use crate::message::{Answer, Reply};
+use crate::message::{Answer, Message, Reply};
 use crate::new_timeout::NewTimeout;
 use crate::store::{Micros, Store, StoreError};
 use crate::transaction::Operation;
 use crate::work::Work;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -35,6 +36,15 @@ impl CallAlone {
         }
     }
 
+    /// Returns the time since which the call waits for the store.
+    fn waits_since(&self, now: Instant) -> Instant {
+        match self {
+            Self::Many(_, reply) => reply.waits_since(now),
+            Self::Work(_, _, reply) => reply.waits_since(now),
+            Self::Pause(_, _, reply) => reply.waits_since(now),
+        }
+    }
+
     pub(super) fn many(many: Vec<NewTimeout>, reply: Reply<Vec<ScheduleAnswer>>, now: Micros, instance: u32) -> Self {
         let inserts = many.into_iter().map(|new| Operation::Insert(insert(new, now, instance)));
         Self::Many(inserts.collect(), reply)
@@ -46,6 +56,8 @@ pub(super) struct LockedCall {
     call: CallAlone,
     waited: Waited,
     next: Instant,
+    /// The timeouts about which later calls wait, because another program has locked the store.
+    places: HashSet<Place>,
 }
 
 impl<S: Store> Keeper<S> {
@@ -81,7 +93,7 @@ impl<S: Store> Keeper<S> {
             return self.fail_alone(call, &error);
         }
         let now = self.present();
-        let mut next = now;
+        let (mut next, mut places) = (now, HashSet::new());
         if let (StoreError::Locked, CallAlone::Many(batch, _)) = (&error, &call) {
             self.note_locks(waited, batch.len());
             let pause = waited.pause.max(self.clock.first_pause());
@@ -89,9 +101,18 @@ impl<S: Store> Keeper<S> {
             next = now + pause;
         } else {
             self.note_store_lock();
+            if let CallAlone::Many(batch, _) = &call {
+                places.extend(batch.iter().flat_map(Place::of_operation));
+            }
         }
-        waited.since.get_or_insert(now);
-        self.locked.push(LockedCall { call, waited, next });
+        waited.since.get_or_insert_with(|| call.waits_since(now));
+        self.locked.push(LockedCall { call, waited, next, places });
+    }
+
+    /// Returns the place at which a message has to wait for a call about its timeout.
+    pub(super) fn conflict_locked(&self, message: &Message) -> Option<Place> {
+        let mut locked = self.locked.iter().filter(|locked| !locked.places.is_empty());
+        locked.find_map(|locked| Place::of(message).find(|place| locked.places.contains(place)))
     }
 
     /// Writes a call and sends the answer. Returns the call with the error if its store or timeout

@@ -42,10 +42,22 @@ impl<S: Store> Keeper<S> {
         self.aside.iter().map(|aside| aside.next).chain(self.next_locked()).min()
     }
 
+    /// Fails the calls that are held and have waited for [`MAX_LOCK_WAIT`], if another program has
+    /// locked the store.
+    pub(super) fn fail_held(&mut self) {
+        if self.was_store_locked {
+            let late = self.held.take_late(self.present(), MAX_LOCK_WAIT);
+            late.into_iter().for_each(|message| message.fail(&StoreError::Busy));
+        }
+    }
+
     /// Returns the place at which a message has to wait for a postponed batch about its timeout.
     pub(super) fn conflict_aside(&self, message: &Message) -> Option<Place> {
         if self.must_rejoin {
             return None;
+        }
+        if let Some(place) = self.conflict_locked(message) {
+            return Some(place);
         }
         self.aside.iter().filter(|aside| aside.is_postponed).find_map(|aside| aside.collection.conflict(message))
     }
@@ -139,14 +151,10 @@ impl<S: Store> Keeper<S> {
     /// Calls that have waited for [`MAX_LOCK_WAIT`] fail.
     pub(super) fn wait_for_store(&mut self, collection: Collection) {
         self.note_store_lock();
-        let [mut calls, rest] = collection.divide(|_, origin| matches!(origin, Origin::Call(_)));
+        let [calls, rest] = collection.divide(|_, origin| matches!(origin, Origin::Call(_)));
         self.keep(rest, false);
-        if self.has_waited(calls.waited) {
-            calls = calls.fail_calls(&StoreError::Busy);
-        }
+        let calls = calls.fail_late_calls(self.present(), MAX_LOCK_WAIT, &StoreError::Busy);
         if !calls.is_empty() {
-            let now = self.present();
-            calls.waited.since.get_or_insert(now);
             self.postpone(calls);
         }
     }

@@ -9,6 +9,7 @@ use crate::lateness::DurableLateCause;
 use crate::message::{Message, Request};
 use crate::store::{Micros, Position, Store, StoreError};
 use crate::transaction::{Operation, Outcome, Target};
+use std::collections::HashSet;
 use std::time::Instant;
 
 impl<S: Store> Keeper<S> {
@@ -26,14 +27,17 @@ impl<S: Store> Keeper<S> {
         for ended in std::mem::take(&mut self.unwritten) {
             self.add_end(&mut collection, ended, now);
         }
-        self.take_waiting(&mut collection, now);
-        // Each timeout that has waiting messages contributes one of them.
-        for _ in 0..self.held.places() {
+        let left = self.take_waiting(&mut collection, now);
+        self.fail_held();
+        // Each timeout that has waiting messages contributes one of them. While the keeper cannot
+        // join, no message waits for another one.
+        let held = if self.must_rejoin { self.held.len() } else { self.held.places() };
+        for _ in 0..held {
             if !collection.has_room(self.settings.max_batch) {
                 break;
             }
             let Some((place, message)) = self.held.pop() else { break };
-            if self.conflict(&collection, &message).is_some() {
+            if self.conflict(&collection, &left, &message).is_some() {
                 self.held.put_back(place, message);
             } else {
                 self.take(&mut collection, message, now);
@@ -47,8 +51,11 @@ impl<S: Store> Keeper<S> {
             });
             let Some(message) = next else { break };
             let may_take_long = message.may_take_long();
-            match self.conflict(&collection, &message).or_else(|| self.held.place_of(&message)) {
-                Some(place) => self.held.push(place, message),
+            match self.conflict(&collection, &left, &message).or_else(|| self.held.place_of(&message)) {
+                Some(place) => {
+                    let _since = message.waits_since(self.present());
+                    self.held.push(place, message);
+                }
                 None => {
                     self.note(DurableLateCause::System);
                     self.take(&mut collection, message, now);
@@ -75,9 +82,11 @@ impl<S: Store> Keeper<S> {
         collection
     }
 
-    /// Returns the place at which a message has to wait for a batch that was not written yet.
-    pub(super) fn conflict(&self, collection: &Collection, message: &Message) -> Option<Place> {
-        collection.conflict(message).or_else(|| self.conflict_aside(message))
+    /// Returns the place at which a message has to wait for a batch that was not written yet, or
+    /// for a call that is left to a later one.
+    pub(super) fn conflict(&self, collection: &Collection, left: &HashSet<Place>, message: &Message) -> Option<Place> {
+        let of_left = || Place::of(message).find(|place| left.contains(place));
+        collection.conflict(message).or_else(|| self.conflict_aside(message)).or_else(of_left)
     }
 
     /// Adds a message to a batch that has nothing about the same timeout.
@@ -95,10 +104,10 @@ impl<S: Store> Keeper<S> {
             Message::Call(_, reply) if self.shutdown.is_requested() => reply.send(Err(Error::Stopped)),
             Message::ScheduleMany(_, reply) if self.shutdown.is_requested() => reply.send(Err(Error::Stopped)),
             Message::Call(..) | Message::ScheduleMany(..) | Message::Pause { .. } if self.must_rejoin => {
-                if self.may_wait() {
-                    self.waiting.push_back((self.present(), message));
-                } else {
-                    message.fail(&self.outage());
+                let now = self.present();
+                match message.waits_since(now).filter(|_| self.may_wait() && !self.shutdown.is_requested()) {
+                    Some(since) => self.waiting.push_back((since, message)),
+                    None => message.fail(&self.outage()),
                 }
             }
             Message::Call(Request::Insert(new), reply) if self.is_follow_up(&new) => self.follow_up(new, reply, now),

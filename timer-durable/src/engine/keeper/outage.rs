@@ -3,10 +3,11 @@
 //! A call that arrives before the keeper has joined again waits, and so does one whose batch was
 //! not sent. On virtual time it fails, because nobody moves the time while the caller waits.
 
-use super::super::collect::{Collection, Origin};
+use super::super::collect::{Collection, Origin, Place};
 use super::aside::MAX_LOCK_WAIT;
 use super::{Keeper, Term};
 use crate::store::{Micros, Store, StoreError};
+use std::collections::HashSet;
 use std::time::Instant;
 
 impl<S: Store> Keeper<S> {
@@ -42,24 +43,31 @@ impl<S: Store> Keeper<S> {
     }
 
     /// Adds the calls that have waited to a batch. They come before all later messages about their
-    /// timeouts. A call that has waited for too long fails.
-    pub(super) fn take_waiting(&mut self, collection: &mut Collection, now: Micros) {
-        let mut is_over = false;
-        for (since, message) in std::mem::take(&mut self.waiting) {
-            let may_wait = self.may_wait() && !self.shutdown.is_requested();
-            if may_wait && self.present() >= since + MAX_LOCK_WAIT {
+    /// timeouts. A call that has waited for too long fails. Returns the timeouts of the calls that
+    /// are left to a later batch.
+    pub(super) fn take_waiting(&mut self, collection: &mut Collection, now: Micros) -> HashSet<Place> {
+        let (mut is_over, mut left) = (false, HashSet::new());
+        if self.may_wait() && !self.shutdown.is_requested() {
+            let until = self.present();
+            while self.waiting.front().is_some_and(|(since, _)| until >= *since + MAX_LOCK_WAIT) {
+                let Some((_, message)) = self.waiting.pop_front() else { break };
                 message.fail(&self.outage());
-            } else if may_wait
-                || is_over
+            }
+            return left;
+        }
+        for (since, message) in std::mem::take(&mut self.waiting) {
+            if is_over
                 || !collection.has_room(self.settings.max_batch)
-                || self.conflict(collection, &message).is_some()
+                || self.conflict(collection, &left, &message).is_some()
             {
+                left.extend(Place::of(&message));
                 self.waiting.push_back((since, message));
             } else {
                 is_over = message.may_take_long() && self.is_upkeep_due();
                 self.take(collection, message, now);
             }
         }
+        left
     }
 
     /// Fails the calls that were set aside and have waited for too long.
@@ -68,9 +76,12 @@ impl<S: Store> Keeper<S> {
         let now = self.present();
         self.fail_locked(&error);
         for mut aside in std::mem::take(&mut self.aside) {
-            if !self.may_wait() || aside.collection.waits_since().is_none_or(|since| now >= since + MAX_LOCK_WAIT) {
-                aside.collection = aside.collection.fail_calls(&error);
-            }
+            let has_waited = aside.collection.waits_since().is_none_or(|since| now >= since + MAX_LOCK_WAIT);
+            aside.collection = if !self.may_wait() || has_waited {
+                aside.collection.fail_calls(&error)
+            } else {
+                aside.collection.fail_late_calls(now, MAX_LOCK_WAIT, &error)
+            };
             if !aside.collection.is_empty() {
                 self.aside.push(aside);
             }
