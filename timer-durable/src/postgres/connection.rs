@@ -265,11 +265,15 @@ impl PostgresConnection {
     /// Executes a statement that may send a notification. If the server's queue of notifications is
     /// full, the server undoes the statement, and it is executed again without the notification.
     fn hinting<R>(&mut self, call: impl Fn(&Self) -> Result<R, QueryError>) -> Result<R, QueryError> {
+        if self.is_in_transaction {
+            // A setting would be undone with it.
+            return call(self);
+        }
         if self.quiet_until.is_some_and(|until| until <= Instant::now()) {
             self.set_quiet(None)?;
         }
         let result = call(self);
-        if self.is_in_transaction || self.quiet_until.is_some() || !is_too_much(&result) {
+        if self.quiet_until.is_some() || !is_too_much(&result) {
             return result;
         }
         self.set_quiet(Some(Instant::now() + QUIET))?;
