@@ -283,6 +283,32 @@ fn calls_wait_for_a_server_that_restarts() {
 }
 
 #[test]
+fn calls_behind_the_one_that_loses_the_connection_wait() {
+    let Some(database) = Database::create() else { return };
+    let store = PostgresStore::connect(&database.url()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).unwrap();
+    database.sql(
+        "create function public.leave() returns trigger language plpgsql as
+             'begin perform pg_terminate_backend(pg_backend_pid()); return new; end';
+         create trigger leave before insert on timer.paused for each row execute function public.leave()",
+    );
+    timer.counts().unwrap();
+    // The next turn has all calls but the first one.
+    database.server.signal("-STOP", &database.name);
+    let first = timer.new_timeout_async(t(), Duration::from_secs(600), &String::new());
+    thread::park_timeout(Duration::from_millis(300));
+    let pause = timer.pause_async(t::<String>());
+    let many = timer.schedule_many_async([timer.timeout_builder(t(), &String::new()).after(Duration::from_secs(600))]);
+    let last = timer.new_timeout_async(t(), Duration::from_secs(600), &String::new());
+    database.server.signal("-CONT", &database.name);
+    futures::executor::block_on(first).unwrap();
+    let pause = futures::executor::block_on(pause);
+    assert!(matches!(pause, Err(Error::OutcomeUnknown { .. })), "{pause:?}");
+    futures::executor::block_on(many).unwrap();
+    futures::executor::block_on(last).unwrap();
+}
+
+#[test]
 fn a_stop_tells_that_the_shards_were_not_handed_back() {
     let Some(database) = Database::create() else { return };
     let open = || {

@@ -1,6 +1,7 @@
 //! Calls that are written alone, each as one transaction.
 //!
-//! A call whose store or timeout is locked waits and is written again, while all others go on.
+//! A call whose store or timeout is locked waits and is written again, while all others go on. So
+//! does a call that was not sent.
 
 use super::super::collect::{Place, Waited, insert};
 use super::Keeper;
@@ -51,12 +52,12 @@ impl CallAlone {
     }
 }
 
-/// A call that waits for a lock.
+/// A call that waits for a lock, or until the keeper has joined again.
 pub(super) struct LockedCall {
     call: CallAlone,
     waited: Waited,
     next: Instant,
-    /// The timeouts about which later calls wait, because another program has locked the store.
+    /// The timeouts about which later calls wait, because the whole store could not be written.
     places: HashSet<Place>,
 }
 
@@ -100,7 +101,9 @@ impl<S: Store> Keeper<S> {
             waited.pause = self.clock.next_pause(pause, MAX_LOCKED);
             next = now + pause;
         } else {
-            self.note_store_lock();
+            if error == StoreError::Busy {
+                self.note_store_lock();
+            }
             if let CallAlone::Many(batch, _) = &call {
                 places.extend(batch.iter().flat_map(Place::of_operation));
             }
@@ -116,14 +119,14 @@ impl<S: Store> Keeper<S> {
     }
 
     /// Writes a call and sends the answer. Returns the call with the error if its store or timeout
-    /// is locked.
+    /// is locked, or if it was not sent.
     fn try_alone(&mut self, call: CallAlone) -> Option<(CallAlone, StoreError)> {
         if self.is_store_locked {
             return Some((call, StoreError::Busy));
         }
         match call {
             CallAlone::Many(batch, reply) => match self.schedule_many(&batch) {
-                Err(Error::Store(error @ (StoreError::Busy | StoreError::Locked))) => {
+                Err(Error::Store(error @ (StoreError::Busy | StoreError::Locked | StoreError::Disconnected(_)))) => {
                     return Some((CallAlone::Many(batch, reply), error));
                 }
                 answers => reply.send(answers),
@@ -139,8 +142,9 @@ impl<S: Store> Keeper<S> {
                 }
             }
             CallAlone::Pause(topic, is_paused, reply) => match self.set_paused(&topic, is_paused) {
-                Err(Error::Store(StoreError::Busy)) => {
-                    return Some((CallAlone::Pause(topic, is_paused, reply), StoreError::Busy));
+                Err(Error::Store(error @ (StoreError::Busy | StoreError::Disconnected(_)))) => {
+                    self.fail(&error);
+                    return Some((CallAlone::Pause(topic, is_paused, reply), error));
                 }
                 result => reply.send(result),
             },
