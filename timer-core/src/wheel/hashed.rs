@@ -29,7 +29,13 @@ mod minima;
 const MAX_TICKS: usize = 1 << 30;
 
 /// The largest number of lists. More would take more memory than they save time.
-const MAX_LISTS: usize = 1024;
+const MAX_LISTS: usize = 1 << 14;
+
+/// Returns the number of lists for a round of `ticks`. Each tick has a list in rounds of up to
+/// 1,024. In longer ones 16 ticks or more share a list, because a removal may cause its reading.
+fn lists_for(ticks: usize) -> usize {
+    ticks.min(1024).max(ticks / 16).min(MAX_LISTS)
+}
 
 /// The hashed wheel without keys. It is aligned because a thread that uses one wheel must not delay
 /// those that use the wheels next to it in memory.
@@ -72,7 +78,7 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
     /// rounded up to a power of two.
     pub(crate) fn new(ticks_per_wheel: usize, tracker: P) -> Self {
         let ticks_per_wheel = ticks_per_wheel.clamp(1, MAX_TICKS).next_power_of_two();
-        let count = ticks_per_wheel.min(MAX_LISTS);
+        let count = lists_for(ticks_per_wheel);
         let lists = (0..count).map(|_| Bucket::default()).collect();
         let bounds = vec![Bound { second: u64::MAX, read_at: 0, is_stale: false }; count].into();
         RawHashed {

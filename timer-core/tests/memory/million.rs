@@ -6,8 +6,11 @@ use crate::support::*;
 use std::time::Duration;
 use timer_core::{Timer, WheelKind};
 
-/// A hashed wheel that may have more lists than a million timeouts need.
+/// A hashed wheel with as many lists as one can have.
 const WIDE: WheelKind = WheelKind::Hashed { ticks_per_wheel: 1 << 20 };
+
+/// The room for four timeouts that each list of [`WIDE`] may keep, in the shards of two CPUs.
+const WIDE_ROOM: usize = 2 * (1 << 14) * 64;
 
 #[test]
 fn cancels_in_random_order_free_everything_at_once() {
@@ -32,7 +35,8 @@ fn cancelled_in_random_order(wheel: WheelKind, timer: &Timer) {
     }
     assert_eq!(timer.pending_timeouts(), 0);
     println!("{MILLION} pending: {} bytes each, {wheel:?}", (full - handles) / MILLION);
-    assert_at_most("  cancelled, left", mark.grown().saturating_sub(handles), TABLES + NOISE);
+    let room = if wheel == WIDE { WIDE_ROOM } else { 0 };
+    assert_at_most("  cancelled, left", mark.grown().saturating_sub(handles), TABLES + NOISE + room);
 }
 
 #[test]

@@ -59,7 +59,9 @@ fn the_slots_are_in_range_and_rounded_up() {
         [(0, 1), (1, 1), (2, 2), (3, 4), (500, 512), (512, 512), ((1 << 30) - 1, 1 << 30), (usize::MAX, 1 << 30)]
     {
         assert_eq!(ring(asked).ticks_per_wheel(), given);
-        assert_eq!(ring(asked).lists.len(), given.min(MAX_LISTS));
+    }
+    for (ticks, lists) in [(1, 1), (1 << 10, 1 << 10), (1 << 14, 1 << 10), (1 << 16, 1 << 12), (1 << 30, 1 << 14)] {
+        assert_eq!(ring(ticks).lists.len(), lists, "{ticks}");
     }
 }
 
