@@ -32,7 +32,8 @@ const MAX_TICKS: usize = 1 << 30;
 const MAX_LISTS: usize = 1 << 14;
 
 /// Returns the number of lists for a round of `ticks`. Each tick has a list in rounds of up to
-/// 1,024. In longer ones 16 ticks or more share a list, because a removal may cause its reading.
+/// 1,024. A longer round has one for each 16 ticks, but at least 1,024 and at most [`MAX_LISTS`].
+/// The lists are short, because a removal may cause the reading of a whole one.
 fn lists_for(ticks: usize) -> usize {
     ticks.min(1024).max(ticks / 16).min(MAX_LISTS)
 }

@@ -94,7 +94,8 @@ impl<S: Store> Keeper<S> {
             return self.fail_alone(call, &error);
         }
         let now = self.present();
-        let (mut next, mut places) = (now, HashSet::new());
+        let mut next = now;
+        let mut places = HashSet::new();
         if let (StoreError::Locked, CallAlone::Many(batch, _)) = (&error, &call) {
             self.note_locks(waited, batch.len());
             let pause = waited.pause.max(self.clock.first_pause());
