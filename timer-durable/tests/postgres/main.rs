@@ -157,9 +157,16 @@ impl Node {
         }
     }
 
-    /// Waits until a notification of `act` brings the next upkeep forward. Nothing else can.
+    /// Waits until a notification of `act` brings the next upkeep forward. Nothing else can,
+    /// because the notifications of earlier changes have been taken.
     fn hear(&mut self, act: impl FnOnce()) {
         let begun = Instant::now();
+        self.0.upkeep(&[]).expect("upkeep");
+        std::thread::park_timeout(Duration::from_millis(200));
+        while self.0.next_upkeep() <= Some(Instant::now()) {
+            self.0.upkeep(&[]).expect("upkeep");
+            std::thread::park_timeout(Duration::from_millis(200));
+        }
         let next = self.0.next_upkeep();
         act();
         while self.0.next_upkeep() >= next {
