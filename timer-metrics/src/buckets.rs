@@ -1,6 +1,7 @@
 //! The buckets of exported histograms.
 
 use std::time::Duration;
+use timer_core::LagSnapshot;
 
 const fn micros(n: u64) -> Duration {
     Duration::from_micros(n)
@@ -59,10 +60,21 @@ pub const DUE_BOUNDS: [Duration; 6] = [
     Duration::from_secs(86_400),
 ];
 
-/// Returns the number of lags in each bucket. The last bucket is above all bounds. `bounds` must be
-/// ascending. The sum of the numbers is the number of all lags.
-#[cfg(any(feature = "prometheus", feature = "metrics"))]
-pub(crate) fn counts(lag: &timer_core::LagSnapshot, bounds: impl IntoIterator<Item = Duration>) -> Vec<u64> {
+/// Returns the number of lags in each bucket, for an exporter of your own. The last bucket is above
+/// all bounds. `bounds` must be ascending. The sum of the numbers is the number of all lags.
+///
+/// # Examples
+///
+/// ```
+/// use timer_metrics::{LAG_BUCKETS, TimerMetrics, bucket_counts};
+///
+/// let timer = timer_core::Timer::new();
+/// for timer in TimerMetrics::from_iter([&timer]).snapshots() {
+///     let counts = bucket_counts(&timer.stats.start_lag, LAG_BUCKETS);
+///     assert_eq!(counts.len(), LAG_BUCKETS.len() + 1);
+/// }
+/// ```
+pub fn bucket_counts(lag: &LagSnapshot, bounds: impl IntoIterator<Item = Duration>) -> Vec<u64> {
     let mut below = 0;
     let mut counts = Vec::new();
     for bound in bounds {

@@ -2,12 +2,12 @@
 
 mod collector;
 pub(crate) mod series;
+mod snapshot;
 
-use crate::watched::{List, Watched};
-use collector::DurableCollector;
-use prometheus_client::registry::Registry;
-use std::sync::{Arc, Mutex, PoisonError};
-use timer_durable::{DurableLateRun, DurableTimer, DurableTimetable, Stats, WeakDurableTimer};
+pub use snapshot::DurableSnapshot;
+
+use crate::watched::Watchlist;
+use timer_durable::{DurableTimer, WeakDurableTimer};
 
 /// The durable timers that are exported.
 ///
@@ -80,6 +80,8 @@ use timer_durable::{DurableLateRun, DurableTimer, DurableTimetable, Stats, WeakD
 /// it was counted once. It is a gauge with the label `le`, as `timer_due_within_seconds` is.
 ///
 /// [`DurableLateCause`]: timer_durable::DurableLateCause
+/// [`Stats::pending`]: timer_durable::Stats::pending
+/// [`Stats::topics`]: timer_durable::Stats::topics
 ///
 /// # Examples
 ///
@@ -102,26 +104,7 @@ use timer_durable::{DurableLateRun, DurableTimer, DurableTimetable, Stats, WeakD
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct DurableMetrics {
-    list: Arc<Mutex<List<WeakDurableTimer>>>,
-}
-
-/// The state of one durable timer at the moment when an exporter asked for it.
-pub(crate) struct DurableSnapshot {
-    /// The number of this timer among all that were ever watched.
-    #[cfg_attr(
-        not(any(feature = "metrics", feature = "http")),
-        allow(dead_code, reason = "for exporters with a memory")
-    )]
-    pub(crate) number: u64,
-    /// The value of the label `timer`, unique within the set.
-    pub(crate) label: String,
-    /// The description of the store.
-    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "for the live page"))]
-    pub(crate) store: String,
-    pub(crate) stats: Stats,
-    pub(crate) timetable: DurableTimetable,
-    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "for the live page"))]
-    pub(crate) worst: Vec<DurableLateRun>,
+    list: Watchlist<WeakDurableTimer>,
 }
 
 impl DurableMetrics {
@@ -134,51 +117,58 @@ impl DurableMetrics {
     /// Adds a timer under its name. If a living timer of the set has that name, a number is
     /// appended to it, because two series with the same labels are not allowed.
     pub fn watch(&self, timer: &DurableTimer) {
-        // The guard of the lock is dropped before the handles.
-        let mut handles = Vec::new();
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        list.add(timer.name().to_owned(), timer.downgrade(), WeakDurableTimer::upgrade, &mut handles);
+        self.list.add(timer.name().to_owned(), timer.downgrade(), WeakDurableTimer::upgrade);
     }
 
-    /// Adds this set to a registry. Timers that are watched later are exported as well. A scrape
-    /// makes the stores count what is due, and reads nothing else from them.
-    pub fn register(&self, registry: &mut Registry) {
-        registry.register_collector(Box::new(DurableCollector { metrics: self.clone() }));
+    /// Returns the living timer with this label.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_durable::{DurableTimer, MemoryStore};
+    ///
+    /// let (timer, _driver) = DurableTimer::builder().name("orders").build_manual(MemoryStore::new())?;
+    /// let metrics = timer_metrics::DurableMetrics::new();
+    /// metrics.watch(&timer);
+    /// let found = metrics.timer("orders").ok_or("the timer lives")?;
+    /// assert!(found.paused_topics()?.is_empty() && metrics.timer("mail").is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn timer(&self, label: &str) -> Option<DurableTimer> {
+        self.list.get(label)?.upgrade()
     }
 
-    /// Returns the timer with this label.
-    #[cfg(feature = "http")]
-    pub(crate) fn timer(&self, label: &str) -> Option<DurableTimer> {
-        let list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        list.watched.iter().find(|watched| watched.label == label)?.timer.upgrade()
-    }
-
-    /// Returns a snapshot of every living timer of the set.
-    pub(crate) fn snapshots(&self) -> Vec<DurableSnapshot> {
-        self.read(|number, label, timer| DurableSnapshot {
-            number,
-            label,
-            store: timer.store().to_owned(),
-            stats: timer.stats(),
-            timetable: timer.timetable(),
-            worst: timer.worst(),
+    /// Returns a snapshot of every living timer of the set, in the order in which they were added.
+    /// Exporters of your own can use it. It makes the stores count what is due, as a scrape does,
+    /// and waits for that for at most 10 ms per timer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_durable::{DurableTimer, MemoryStore};
+    ///
+    /// let (timer, _driver) = DurableTimer::builder().name("orders").build_manual(MemoryStore::new())?;
+    /// let metrics = timer_metrics::DurableMetrics::new();
+    /// metrics.watch(&timer);
+    /// for timer in metrics.snapshots() {
+    ///     println!("{}: {:?} pending in {}", timer.label, timer.stats.pending, timer.store);
+    /// }
+    /// # Ok::<(), timer_durable::Error>(())
+    /// ```
+    #[must_use]
+    pub fn snapshots(&self) -> Vec<DurableSnapshot> {
+        self.list.read(|watched| {
+            let timer = watched.timer.upgrade()?;
+            Some(DurableSnapshot {
+                number: watched.number,
+                label: watched.label,
+                store: timer.store().to_owned(),
+                stats: timer.stats(),
+                timetable: timer.timetable(),
+                worst: timer.worst(),
+            })
         })
-    }
-
-    /// Calls `read` with the number, the label and the handle of every living timer of the set.
-    pub(crate) fn read<R>(&self, read: impl Fn(u64, String, &DurableTimer) -> R) -> Vec<R> {
-        let list = || self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        let watched = list().watched.clone();
-        // The lock is free again, because the last handle of a timer may be dropped here.
-        let (mut results, mut gone) = (Vec::with_capacity(watched.len()), Vec::new());
-        for Watched { number, label, timer } in watched {
-            match timer.upgrade() {
-                Some(timer) => results.push(read(number, label, &timer)),
-                None => gone.push(number),
-            }
-        }
-        list().remove(&gone);
-        results
     }
 }
 

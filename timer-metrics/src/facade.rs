@@ -8,7 +8,7 @@
 mod durable;
 mod published;
 
-use crate::buckets::counts;
+use crate::buckets::bucket_counts;
 #[cfg(feature = "durable")]
 use crate::durable::DurableMetrics;
 use crate::series::{BOUND, CAUSE, LABEL, SERIES, Series, Value, due};
@@ -191,7 +191,7 @@ fn samples(timer: &TimerSnapshot) -> Vec<(Key, Sample)> {
             Value::LateRuns => {}
             Value::Lag(get) => {
                 let lag = get(timer);
-                let lags = ladder().chain([lag.max()]).zip(counts(lag, ladder())).collect();
+                let lags = ladder().chain([lag.max()]).zip(bucket_counts(lag, ladder())).collect();
                 samples.push((key(None), Sample::Lags(lags)));
             }
         }

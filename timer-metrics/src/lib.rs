@@ -1,4 +1,4 @@
-//! Exporters and a live page for the counts and lags of timers.
+//! Exporters for the counts and lags of timers.
 //!
 //! [`TimerMetrics`] is the set of timers to export, each under its own label. It reads
 //! [`Timer::stats`] when a scrape or a call asks for it. It has neither a thread nor a timeout
@@ -8,10 +8,11 @@
 //! | feature | adds | dependency |
 //! |---|---|---|
 //! | `prometheus` (default) | [`TimerMetrics::register`] to your registry | `prometheus-client` |
-//! | `http` | [`TimerMetrics::serve`], metrics and a live page, no async runtime | `httparse` |
 //! | `metrics` | [`Publisher`] to the installed recorder | `metrics` |
 //! | `durable` | `DurableMetrics` for the timers of `timer-durable` | `timer-durable` |
-//! | `protobuf` | native histograms under `/metrics` | `prost` |
+//! | `protobuf` | native histograms in a registry that is encoded as protobuf | `prost` |
+//!
+//! The crate `timer-live` serves a registry and a live page of the timers over HTTP.
 //!
 #![cfg_attr(feature = "prometheus", doc = "```")]
 #![cfg_attr(not(feature = "prometheus"), doc = "```ignore")]
@@ -66,8 +67,8 @@
 //! `timer_tasks_queued` grows as well, and the executor needs more threads or less work.
 //!
 //! The lateness of all runs has one part for each cause, and the parts add up to the sum of the
-//! start lag. Its rate is the number of runs that are late at a time for that cause. The live page
-//! lists the worst ten tasks of the last minute, with the split of their worst runs.
+//! start lag. Its rate is the number of runs that are late at a time for that cause. The page of
+//! `timer-live` lists the worst ten tasks of the last minute, with the split of their worst runs.
 //!
 //! `timer_due_within_seconds` is what is to come, read from the timer's wheels ([`Timetable`]). Its
 //! label `le` is cumulative as in a histogram, so `histogram_quantile` works with it. But it is a
@@ -79,26 +80,18 @@
 //!
 //! In a quiescent timer, scheduled = pending + expired + cancelled.
 //!
-//! # The live page
-//!
-//! The server of the feature `http` has a page that shows each timer: its counts and lags, the
-//! timeouts to come, and the tasks of its worst runs.
-//!
-#![doc = concat!("![The live page of a timer](data:image/png;base64,", include_str!("live_page.base64"), ")")]
-//!
 //! # Native histograms
 //!
-//! With the feature `protobuf`, `/metrics` also answers in Prometheus' protobuf format, if the
-//! scraper asks for it. There the lags of timers also have native buckets. Each native bound is 9 %
-//! above the one before, so a quantile is known to 5 %. A classic bound is 2 to 2.5 times the one
-//! before. The text formats stay as they are.
+//! With the feature `protobuf`, the lags of timers also have native buckets in Prometheus' protobuf
+//! format. `timer-live` answers in that format if the scraper asks for it, and your own server
+//! encodes a registry with `prometheus_client::encoding::prometheus_protobuf`. Each native bound is
+//! 9 % above the one before, so a quantile is known to 5 %. A classic bound is 2 to 2.5 times the
+//! one before. The text formats stay as they are.
 //!
 //! A Prometheus asks for protobuf if native histograms are enabled, and then leaves the classic
 //! buckets out, which the dashboard and the alerts below use. Set
 //! `always_scrape_classic_histograms: true` for the job to keep both (`scrape_classic_histograms`
 //! before version 3, from 2.45 on). Durable timers have classic histograms alone.
-//!
-//! Your own server encodes a registry with `prometheus_client::encoding::prometheus_protobuf`.
 //!
 //! # Dashboard and alerts
 //!
@@ -120,10 +113,7 @@
 //! delay in use, which the timer does not know. State it with [`Watch::longest_delay`].
 //!
 //! The feature `durable` adds `DurableMetrics` for the timers of `timer-durable`, with another
-//! dashboard (`grafana/durable.json`) and other alerts (`prometheus/durable_alerts.yml`). With the
-//! feature `http` as well, `ServeOptions::durable` adds them to the live page: the store, pending
-//! timeouts, those to come, attempts in flight, lag and commit times, dead letters, store errors,
-//! and for a shared store the node with its shards and the age of its lease.
+//! dashboard (`grafana/durable.json`) and other alerts (`prometheus/durable_alerts.yml`).
 //!
 //! Pushing to a gateway and a global registry are left to the application.
 //!
@@ -136,18 +126,13 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), deny(clippy::incompatible_msrv))]
 #![warn(missing_docs)]
-#![cfg_attr(
-    not(all(feature = "prometheus", feature = "http", feature = "metrics")),
-    allow(rustdoc::broken_intra_doc_links)
-)]
+#![cfg_attr(not(all(feature = "prometheus", feature = "metrics")), allow(rustdoc::broken_intra_doc_links))]
 
 mod buckets;
 #[cfg(feature = "durable")]
 mod durable;
 #[cfg(feature = "metrics")]
 mod facade;
-#[cfg(feature = "http")]
-mod http;
 mod kept;
 #[cfg(feature = "protobuf")]
 mod native;
@@ -165,18 +150,16 @@ mod watched;
 #[doc(no_inline)]
 pub use prometheus_client;
 
-pub use buckets::{DUE_BOUNDS, LAG_BUCKETS};
+pub use buckets::{DUE_BOUNDS, LAG_BUCKETS, bucket_counts};
 #[cfg(feature = "durable")]
-pub use durable::DurableMetrics;
+pub use durable::{DurableMetrics, DurableSnapshot};
 #[cfg(feature = "metrics")]
 pub use facade::Publisher;
-#[cfg(feature = "http")]
-pub use http::{ListenAddr, MetricsServer, MetricsSite, ParseListenAddrError, Reply, Request, ServeOptions};
 pub use snapshot::TimerSnapshot;
 pub use timer_metrics::TimerMetrics;
 pub use watch::Watch;
 
 /// Compiles and runs the examples in the README.
-#[cfg(all(doctest, feature = "http"))]
+#[cfg(all(doctest, feature = "prometheus"))]
 #[doc = include_str!("../README.md")]
 pub struct Readme;

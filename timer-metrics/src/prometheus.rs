@@ -4,7 +4,7 @@
 //! out families without samples. The client appends `_total` and the unit to a name itself, so the
 //! collector passes the name without them.
 
-use crate::buckets::{LAG_BUCKETS, counts};
+use crate::buckets::{LAG_BUCKETS, bucket_counts};
 #[cfg(feature = "protobuf")]
 use crate::native::NativeLag;
 use crate::series::{BOUND, CAUSE, LABEL, SERIES, Series, Value, due};
@@ -187,7 +187,7 @@ fn by_cause(
 fn histogram(mut metric: MetricEncoder<'_>, lag: &LagSnapshot) -> fmt::Result {
     let bounds = LAG_BUCKETS.iter().map(Duration::as_secs_f64).chain([f64::INFINITY]);
     // The encoder takes the count of each bucket alone and accumulates them.
-    let buckets: Vec<(f64, u64)> = bounds.zip(counts(lag, LAG_BUCKETS)).collect();
+    let buckets: Vec<(f64, u64)> = bounds.zip(bucket_counts(lag, LAG_BUCKETS)).collect();
     let (sum, count) = (lag.sum().as_secs_f64(), lag.count());
     // The encoder of text leaves the native buckets out.
     #[cfg(feature = "protobuf")]

@@ -19,6 +19,9 @@ use timer_core::{LateRun, TimerStats, Timetable};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TimerSnapshot {
+    /// The number of this timer among all that were ever watched, from 1. It tells a new timer from
+    /// an earlier one with the same label.
+    pub number: u64,
     /// The value of the label `timer`, unique within the set.
     pub label: String,
     /// The timer's own counts.
@@ -33,11 +36,4 @@ pub struct TimerSnapshot {
     pub max_pending: Option<u64>,
     /// The longest delay in use, if it was stated.
     pub longest_delay: Option<Duration>,
-    /// The number of this timer among all that were ever watched. It tells a new timer from an
-    /// earlier one with the same label.
-    #[cfg_attr(
-        not(any(feature = "metrics", feature = "http")),
-        allow(dead_code, reason = "for exporters with a memory")
-    )]
-    pub(crate) number: u64,
 }

@@ -1,14 +1,11 @@
 //! The set of timers to export.
-//!
-//! The lock guards only the list. No lock is held while a timer is read or a handle is dropped,
-//! because dropping the last handle of a timer runs user code.
 
 use crate::kept::Kept;
 use crate::snapshot::TimerSnapshot;
 use crate::watch::Watch;
-use crate::watched::{List, Watched};
+use crate::watched::{Watched, Watchlist};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use timer_core::{Timer, Timetable, WeakTimer};
 
@@ -33,7 +30,7 @@ use timer_core::{Timer, Timetable, WeakTimer};
 /// ```
 #[derive(Clone, Default)]
 pub struct TimerMetrics {
-    list: Arc<Mutex<List<Exported>>>,
+    list: Watchlist<Exported>,
 }
 
 #[derive(Clone)]
@@ -49,10 +46,16 @@ impl Watched<Exported> {
     fn snapshot(self) -> Option<TimerSnapshot> {
         let Self { number, label, timer: Exported { timer, max_pending, longest_delay, timetable } } = self;
         let timer = timer.upgrade()?;
-        let (timetable, stats, worst) = (timetable.get(|| timer.timetable()), timer.stats(), timer.worst());
-        drop(timer);
-        let max_pending = max_pending.or(stats.max_pending.map(|max| max as u64));
-        Some(TimerSnapshot { label, stats, worst, timetable, max_pending, longest_delay, number })
+        let stats = timer.stats();
+        Some(TimerSnapshot {
+            number,
+            label,
+            max_pending: max_pending.or(stats.max_pending.map(|max| max as u64)),
+            stats,
+            worst: timer.worst(),
+            timetable: timetable.get(|| timer.timetable()),
+            longest_delay,
+        })
     }
 }
 
@@ -104,9 +107,7 @@ impl TimerMetrics {
         let wanted = label.unwrap_or_else(|| timer.name().to_owned());
         let timetable = Arc::default();
         let exported = Exported { timer: timer.downgrade(), max_pending, longest_delay, timetable };
-        // The guard of the lock is dropped before the handles.
-        let mut handles = Vec::new();
-        self.list().add(wanted, exported, |exported| exported.timer.upgrade(), &mut handles)
+        self.list.add(wanted, exported, |exported| exported.timer.upgrade())
     }
 
     /// Returns a snapshot of every living timer of the set, in the order in which they were added.
@@ -125,22 +126,7 @@ impl TimerMetrics {
     /// assert_eq!(metrics.snapshots()[0].stats.pending, 0);
     /// ```
     pub fn snapshots(&self) -> Vec<TimerSnapshot> {
-        let watched = self.list().watched.clone();
-        let mut gone = Vec::new();
-        let mut snapshots = Vec::with_capacity(watched.len());
-        for watched in watched {
-            let number = watched.number;
-            match watched.snapshot() {
-                Some(snapshot) => snapshots.push(snapshot),
-                None => gone.push(number),
-            }
-        }
-        self.list().remove(&gone);
-        snapshots
-    }
-
-    fn list(&self) -> MutexGuard<'_, List<Exported>> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+        self.list.read(Watched::snapshot)
     }
 }
 
@@ -160,7 +146,6 @@ impl<'a> Extend<&'a Timer> for TimerMetrics {
 
 impl fmt::Debug for TimerMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let labels: Vec<String> = self.list().watched.iter().map(|watched| watched.label.clone()).collect();
-        f.debug_struct("TimerMetrics").field("timers", &labels).finish()
+        f.debug_struct("TimerMetrics").field("timers", &self.list.labels()).finish()
     }
 }

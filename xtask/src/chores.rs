@@ -88,14 +88,14 @@ pub(crate) fn metrics_e2e(sh: &Shell) -> Result {
     need("prometheus --version", "prometheus (apt-get install prometheus)")?;
     need("promtool --version", "promtool (apt-get install prometheus)")?;
     sh.set_var("RUST_BACKTRACE", "0");
-    cargo(sh, &["test -p timer-metrics --all-features --tests -- --include-ignored promtool --nocapture"])
+    cargo(sh, &["test -p timer-metrics -p timer-live --all-features --tests -- --include-ignored promtool --nocapture"])
 }
 
 /// Shows the live page in a headless Chromium.
 pub(crate) fn browser(sh: &Shell) -> Result {
     need("chromium --version", "Chromium (apt-get install chromium chromium-driver)")?;
     need("chromedriver --version", "chromedriver (apt-get install chromium chromium-driver)")?;
-    cargo(sh, &["test -p timer-metrics --all-features --test browser -- --include-ignored --nocapture"])
+    cargo(sh, &["test -p timer-live --all-features --test browser -- --include-ignored --nocapture"])
 }
 
 /// Runs timer-core's test `stress` for longer.

@@ -89,10 +89,11 @@ const CLIPPY_DURABLE_TESTS: &str = "clippy -p timer-durable --no-default-feature
 
 /// The tests without features. Each crate has its own line, because one line for all would enable
 /// in every crate the features that one of them asks for.
-pub(crate) const WITHOUT_FEATURES: [&str; 4] = [
+pub(crate) const WITHOUT_FEATURES: [&str; 5] = [
     "test -p timer-executor --no-default-features --tests",
     "test -p timer-core --no-default-features --tests",
     "test -p timer-metrics --no-default-features --tests",
+    "test -p timer-live --no-default-features --tests",
     "test -p timer-durable --no-default-features --tests",
 ];
 

@@ -8,8 +8,8 @@ use xshell::{Shell, cmd};
 use crate::run::Result;
 
 /// The crates that are published, in the order of their arrows.
-pub(crate) const LIBRARIES: [&str; 5] =
-    ["timer-executor", "timer-core", "timer-metrics", "timer-durable", "timer-adapters"];
+pub(crate) const LIBRARIES: [&str; 6] =
+    ["timer-executor", "timer-core", "timer-durable", "timer-metrics", "timer-live", "timer-adapters"];
 
 /// The adapters and the crates below them.
 pub(crate) const ADAPTERS_AND_CORE: [&str; 3] = ["timer-adapters", "timer-core", "timer-executor"];
@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("timer-executor", &[]),
     ("timer-core", &["timer-executor"]),
     ("timer-metrics", &["timer-core", "timer-durable"]),
+    ("timer-live", &["timer-core", "timer-metrics", "timer-durable"]),
     ("timer-durable", &["timer-executor", "timer-core"]),
     ("timer-durable-model", &[]),
     ("timer-cli", &["timer-durable"]),
@@ -161,7 +162,7 @@ mod tests {
         let lines = each_feature(&metadata, |feature| !is_heavy(feature));
         let has =
             |options: &str| lines.contains(&format!("clippy {options} --no-default-features --lib -- -D warnings"));
-        assert!(has("-p timer-metrics --features http") && has("-p timer-metrics"), "{lines:?}");
+        assert!(has("-p timer-metrics --features durable") && has("-p timer-live"), "{lines:?}");
         assert!(!lines.iter().any(|line| line.contains("diesel") || line.contains("timer-cli")), "{lines:?}");
     }
 

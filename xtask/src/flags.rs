@@ -54,7 +54,7 @@ xflags::xflags! {
             optional --jobs n: usize
             optional --address
         }
-        /// Shows the live page of timer-metrics in a headless Chromium. Skipped without Chromium
+        /// Shows the page of timer-live in a headless Chromium. Skipped without Chromium
         /// and chromedriver.
         cmd browser {}
         /// Explores the interleavings of the models with a bounded number of preemptions (2).

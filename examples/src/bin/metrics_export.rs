@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 use examples::cli::{self, Args, Checks, Stop};
 use timer_core::{LagSnapshot, RejectReason, Timer};
 use timer_executor::{RayonExecutor, ThreadPoolExecutor};
-use timer_metrics::{ListenAddr, TimerMetrics, Watch};
+use timer_live::{ListenAddr, LivePage};
+use timer_metrics::{TimerMetrics, Watch};
 
 const USAGE: &str = "\
 Makes a second of load on a timer and prints its metrics as Prometheus scrapes them.
@@ -86,7 +87,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     // An alert needs the longest delay, which a timer does not know.
     let watch = Watch::new().longest_delay(LONGEST_DELAY);
     metrics.watch_with(&timer, watch);
-    let server = options.serve.map(|addr| metrics.serve(addr)).transpose()?;
+    let server = options.serve.map(|addr| LivePage::new(&metrics).serve(addr)).transpose()?;
     if let Some(server) = &server {
         let (addr, seconds) = (server.local_addr(), (LOAD + options.linger).as_secs());
         eprintln!("for {seconds} s: live page http://{addr}/, metrics http://{addr}/metrics");

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use timer_metrics::ListenAddr;
+use timer_live::ListenAddr;
 
 use crate::cli::{Args, Refused, Stop};
 

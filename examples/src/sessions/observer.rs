@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use timer_core::Timer;
-use timer_metrics::{MetricsServer, TimerMetrics};
+use timer_live::{LivePage, Server};
+use timer_metrics::TimerMetrics;
 
 use super::args::{Clock, Options};
 use super::log::Log;
@@ -23,14 +24,14 @@ pub(super) struct Observer {
     timer: Option<Timer>,
     metrics: TimerMetrics,
     longest_delay: Duration,
-    server: Option<MetricsServer>,
+    server: Option<Server>,
 }
 
 impl Observer {
     /// Fails if the server cannot listen on the address for metrics.
     pub(super) fn new(log: &Log, options: &Options) -> io::Result<Self> {
         let metrics = TimerMetrics::new();
-        let server = options.metrics.map(|addr| metrics.serve(addr)).transpose()?;
+        let server = options.metrics.map(|addr| LivePage::new(&metrics).serve(addr)).transpose()?;
         let speed = match options.clock {
             Clock::Virtual => 1,
             Clock::Real { speed } => speed.max(1),

@@ -1,19 +1,28 @@
 //! Durable timers in a registry of `prometheus-client`.
 
+use super::DurableMetrics;
 use super::series::{Kind, Labeled, SERIES, Sample, Series};
-use super::{DurableMetrics, DurableSnapshot};
+use super::snapshot::DurableSnapshot;
 use crate::series::LABEL;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::Unit;
+use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 use std::time::Duration;
 use timer_durable::BOUNDS;
 
+impl DurableMetrics {
+    /// Adds this set to a registry. Timers that are watched later are exported as well. A scrape
+    /// makes the stores count what is due, and reads nothing else from them.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register_collector(Box::new(DurableCollector { metrics: self.clone() }));
+    }
+}
+
 #[derive(Debug)]
-pub(super) struct DurableCollector {
-    pub(super) metrics: DurableMetrics,
+struct DurableCollector {
+    metrics: DurableMetrics,
 }
 
 impl Collector for DurableCollector {

@@ -1,6 +1,6 @@
 //! The table of series of durable timers. Every exporter takes names and descriptions from it.
 
-use super::DurableSnapshot;
+use super::snapshot::DurableSnapshot;
 use crate::series::{BOUND, CAUSE};
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,7 +126,7 @@ impl Series {
 }
 
 /// Returns the number of all timeouts of a topic that were counted.
-pub(crate) fn due_of(due: &[TopicDue], topic: &str) -> u64 {
+fn due_of(due: &[TopicDue], topic: &str) -> u64 {
     let counts = due.iter().find(|due| due.topic == topic).map(|due| &due.counts);
     counts.and_then(|counts| counts.last()).copied().unwrap_or(0)
 }

@@ -12,17 +12,7 @@ auto_traits! {
 #[cfg(feature = "durable")]
 auto_traits! {
     timer_metrics::DurableMetrics: 1 1 1 1,
-}
-
-#[cfg(feature = "http")]
-auto_traits! {
-    timer_metrics::ListenAddr: 1 1 1 1,
-    timer_metrics::MetricsServer: 1 1 1 0,
-    timer_metrics::MetricsSite: 1 1 1 0,
-    timer_metrics::ParseListenAddrError: 1 1 1 1,
-    timer_metrics::Reply: 1 1 1 1,
-    timer_metrics::Request: 1 1 1 1,
-    timer_metrics::ServeOptions: 1 1 1 1,
+    timer_metrics::DurableSnapshot: 1 1 1 1,
 }
 
 #[cfg(feature = "metrics")]

@@ -1,6 +1,6 @@
 //! The values that a recorder of the facade `metrics` receives.
 
-use crate::support::recorder::Keeper;
+use crate::recorder::Keeper;
 use crate::support::{DUE, IN_TIME, LATE, MILLI, counts, known};
 use metrics::Unit;
 use std::time::Duration;

@@ -3,7 +3,8 @@
 use super::{File, TEST_ONLY, code, words};
 use std::collections::{BTreeMap, BTreeSet};
 
-const CRATES: [&str; 3] = ["timer-core/src/", "timer-durable/src/", "timer-adapters/src/"];
+const CRATES: [&str; 5] =
+    ["timer-core/src/", "timer-durable/src/", "timer-metrics/src/", "timer-live/src/", "timer-adapters/src/"];
 
 /// The modules that each module names, with the first place.
 type Imports = BTreeMap<String, BTreeMap<String, String>>;

@@ -22,7 +22,8 @@ use examples::durable::{LEASE, StoreName};
 use indicatif::{ProgressBar, ProgressStyle};
 use orders::Orders;
 use timer_durable::{Due, DurableTimer, IfPending, Retry, Topic};
-use timer_metrics::{DurableMetrics, ListenAddr, ServeOptions, TimerMetrics};
+use timer_live::{ListenAddr, LivePage};
+use timer_metrics::{DurableMetrics, TimerMetrics};
 
 const USAGE: &str = "\
 Opens orders that close after half an hour unless they are paid. Three customers in four pay, some of them too late. A
@@ -106,10 +107,9 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
         .open(store)?;
     let durable = DurableMetrics::new();
     durable.watch(&timer);
-    let page = ServeOptions::new().durable(&durable).actions(options.has_actions);
-    let serve = |addr| TimerMetrics::new().serve_with(addr, page);
+    let page = LivePage::new(&TimerMetrics::new()).durable(&durable).actions(options.has_actions);
     // It serves until it is dropped at the end.
-    let page = options.metrics.map(serve).transpose()?;
+    let page = options.metrics.map(|addr| page.serve(addr)).transpose()?;
     if let Some(page) = &page {
         eprintln!("live page http://{0}/, metrics http://{0}/metrics", page.local_addr());
     }

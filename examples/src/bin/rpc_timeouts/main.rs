@@ -31,7 +31,8 @@ use examples::cli::{self, Args, Checks, Stop};
 use examples::ledger::Ledger;
 use server::Manners;
 use timer_core::Timer;
-use timer_metrics::{ListenAddr, TimerMetrics};
+use timer_live::{ListenAddr, LivePage};
+use timer_metrics::TimerMetrics;
 use tokio::net::TcpListener;
 use tokio::runtime;
 
@@ -109,7 +110,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     runtime.worker_threads(options.workers).enable_io();
     let timer = Timer::builder().name("rpc").build()?;
     let metrics = TimerMetrics::from_iter([&timer]);
-    let page = options.metrics.map(|addr| metrics.serve(addr)).transpose()?;
+    let page = options.metrics.map(|addr| LivePage::new(&metrics).serve(addr)).transpose()?;
     if let Some(page) = &page {
         eprintln!("live page http://{0}/, metrics http://{0}/metrics", page.local_addr());
     }

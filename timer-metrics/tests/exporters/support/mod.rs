@@ -4,11 +4,10 @@
 
 pub(crate) mod exposition;
 pub(crate) mod promtool;
-#[cfg(feature = "metrics")]
-pub(crate) mod recorder;
+#[cfg(feature = "durable")]
+pub(crate) mod shared;
 
 use std::collections::VecDeque;
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use timer_core::executor::{ExecuteError, Task, TaskExecutor};
@@ -91,17 +90,4 @@ impl TaskExecutor for Waiting {
         self.0.lock().unwrap().push_back(task);
         Ok(())
     }
-}
-
-/// Returns a command that runs the test `name` of this program again, in a shell after `setup`.
-/// Returns `None` in the process that such a command has started.
-pub(crate) fn command(name: &str, setup: &str) -> Option<Command> {
-    const MARK: &str = "TIMER_METRICS_CHILD";
-    if std::env::var_os(MARK).is_some() {
-        return None;
-    }
-    let mut command = Command::new("sh");
-    command.args(["-c", &format!("{setup} && exec \"$0\" --exact {name}")]);
-    command.arg(std::env::current_exe().unwrap()).env(MARK, "1");
-    Some(command)
 }
