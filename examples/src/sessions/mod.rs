@@ -10,6 +10,7 @@
 //! | [`watch`] | the trait of watchers; `observer` has progress, [`samples`] and metrics |
 //! | [`plot`], [`report`] | the summary |
 //! | [`page`] | the results as an HTML page |
+//! | `terminal` | standard output and standard error |
 //!
 //! This file connects the modules with files, the terminal and the exit code. Nothing is replayed
 //! unless all of the log is valid.
@@ -24,12 +25,13 @@ pub mod plot;
 pub mod replay;
 pub mod report;
 pub mod samples;
+mod terminal;
 mod units;
 pub mod watch;
 
 use std::error::Error;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, Write};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -40,6 +42,7 @@ use log::Log;
 use observer::Observer;
 use page::Run;
 use replay::ReplayError;
+use terminal::{print, say};
 
 use crate::cli::{self, Checks, Refused};
 
@@ -106,20 +109,6 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
         thread::sleep(options.linger);
     }
     Ok(Checks::default())
-}
-
-fn print(text: &str) -> Result<(), String> {
-    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
-        // A reader such as `head` may close its end early. That is no failure.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {error}")),
-        _ => Ok(()),
-    }
-}
-
-/// Prints a line on standard error.
-fn say(line: impl fmt::Display) {
-    // If standard error is closed, the line is lost.
-    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// Returns the path of the log beside the program's sources. If there is none, returns

@@ -15,7 +15,7 @@ use timer_metrics::TimerMetrics;
 use super::args::{Clock, Options};
 use super::log::Log;
 use super::samples::Samples;
-use super::say;
+use super::terminal::say;
 use super::watch::Watch;
 
 pub(super) struct Observer {

@@ -1,4 +1,5 @@
-//! Our end of a connection, with the actions of its two timeouts and a count of heartbeats.
+//! Our end of a connection, with the kind of its peer, the actions of its two timeouts and a count
+//! of heartbeats.
 //!
 //! The tasks of the timeouts run beside the thread that reads. Bytes that arrive while the
 //! connection closes are too late.
@@ -11,8 +12,28 @@ use std::time::{Duration, Instant};
 use mio::net::TcpStream;
 use parking_lot::Mutex;
 
-use crate::HEARTBEAT;
-use crate::peers::Peer;
+/// The message of a timeout that runs after an interval of silence.
+pub(crate) const HEARTBEAT: &[u8] = b"?";
+
+/// The behavior of a peer.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Peer {
+    Talks,
+    Answers,
+    Silent,
+    /// The second connection to a silent peer, which answers there.
+    Again,
+}
+
+impl Peer {
+    pub(crate) fn of(number: usize) -> Self {
+        [Self::Silent, Self::Answers, Self::Talks][number % 3]
+    }
+
+    pub(crate) fn among(self, all: usize) -> usize {
+        (0..all).filter(|number| Self::of(*number) == self).count()
+    }
+}
 
 /// Our end of a connection.
 pub(crate) struct Connection {

@@ -23,12 +23,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use connection::{Connection, drain};
+use connection::{Connection, Peer, drain};
 use examples::cli::{self, Args, Checks, Refused, Stop};
 use examples::ledger::Ledger;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
-use peers::{Peer, Peers};
+use peers::Peers;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use timer_core::{RejectReason, Timeout, Timer};
 
@@ -45,7 +45,6 @@ Usage: heartbeat [OPTIONS]
 
 /// The number of silent intervals after which a connection closes.
 const MISSES: u32 = 3;
-const HEARTBEAT: &[u8] = b"?";
 /// The number of descriptors for standard input and output, the polls and the libraries.
 const OTHER_DESCRIPTORS: u64 = 64;
 

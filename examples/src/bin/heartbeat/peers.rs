@@ -7,32 +7,11 @@ use std::time::{Duration, Instant};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 
-use crate::HEARTBEAT;
-use crate::connection::drain;
+use crate::connection::{HEARTBEAT, Peer, drain};
 
 /// The number of heartbeats that a peer answers before it falls silent.
 const ANSWERS: u32 = 2;
 const TALK: &[u8] = b".";
-
-/// The behavior of a peer.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Peer {
-    Talks,
-    Answers,
-    Silent,
-    /// The second connection to a silent peer, which answers there.
-    Again,
-}
-
-impl Peer {
-    pub(crate) fn of(number: usize) -> Self {
-        [Self::Silent, Self::Answers, Self::Talks][number % 3]
-    }
-
-    pub(crate) fn among(self, all: usize) -> usize {
-        (0..all).filter(|number| Self::of(*number) == self).count()
-    }
-}
 
 /// The other ends, each with the number of heartbeats that it has received.
 pub(crate) struct Peers {

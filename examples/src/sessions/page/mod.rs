@@ -6,6 +6,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`Run`] | the contents of a page |
 //! | `chart` | a chart, with axes, bars or a line, and marks |
 //! | `scale` | the positions of ticks |
 //! | `over_time`, `lengths`, `lag` | the charts |
@@ -15,40 +16,21 @@ mod chart;
 mod lag;
 mod lengths;
 mod over_time;
+mod run;
 mod scale;
 mod tables;
 
 use std::fmt;
-use std::time::SystemTime;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::args::{Clock, Options};
-use super::log::Log;
-use super::replay::Outcome;
+use super::args::Clock;
 use super::units::{grouped, span};
 use tables::{named, shown};
 
-const STYLE: &str = include_str!("style.css");
+pub use run::Run;
 
-/// The contents of a page.
-#[derive(Debug, Clone, Copy)]
-pub struct Run<'a> {
-    /// The name of the log.
-    pub name: &'a str,
-    /// The address of the origin of the log.
-    pub source: Option<&'a str>,
-    /// The log.
-    pub log: &'a Log,
-    /// The settings of the replay.
-    pub options: &'a Options,
-    /// The result of the replay.
-    pub outcome: &'a Outcome,
-    /// Samples of pending timeouts as (second of the log, number), in the order of time.
-    pub pending: &'a [(u64, u64)],
-    /// The time when the page was made.
-    pub made: SystemTime,
-}
+const STYLE: &str = include_str!("style.css");
 
 /// The error for a chart that cannot be drawn.
 #[derive(Debug)]

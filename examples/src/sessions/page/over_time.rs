@@ -3,8 +3,8 @@
 
 use maud::Markup;
 
-use super::Run;
 use super::chart::{Axis, Bar, Content, Fault, chart};
+use super::run::Run;
 use super::scale::{counts, time_step, times};
 use crate::sessions::units::{grouped, span};
 

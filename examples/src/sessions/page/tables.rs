@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use maud::{Markup, html};
 
-use super::Run;
+use super::run::Run;
 use crate::sessions::args::Clock;
 use crate::sessions::report::most_open;
 use crate::sessions::units::{fine, grouped, size, span, whole};

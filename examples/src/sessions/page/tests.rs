@@ -1,9 +1,9 @@
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use super::super::args::Clock;
+use super::super::args::{Clock, Options};
 use super::super::ledger::Session;
-use super::super::log::Request;
-use super::super::replay::Counts;
+use super::super::log::{Log, Request};
+use super::super::replay::{Counts, Outcome};
 use super::*;
 use timer_core::TimerStats;
 
