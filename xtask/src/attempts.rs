@@ -6,8 +6,9 @@
 
 use xshell::Shell;
 
+use crate::cargo::{cargo, cargo_line};
 use crate::crates::{metadata, test_programs};
-use crate::run::{Result, cargo, cargo_line, report, run_reading};
+use crate::run::{Result, report, run_reading};
 
 /// The greatest number of failed tests that have a second attempt. A fault of the code often fails
 /// more.

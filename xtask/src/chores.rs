@@ -5,12 +5,22 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use xshell::{Shell, cmd};
 
-use crate::ci::WITHOUT_FEATURES;
+use crate::cargo::cargo;
 use crate::flags;
-use crate::run::{Failure, Result, cargo, flags_and, need, report, run, target_dir};
+use crate::run::{Failure, Result, flags_and, need, report, run, target_dir};
 
 /// The jar of Netty's timer, without which the peers on the JVM cannot be compiled.
 const NETTY: &str = "/usr/share/java/netty-common.jar";
+
+/// The tests without features. Each crate has its own line, because one line for all would enable
+/// in every crate the features that one of them asks for.
+pub(crate) const WITHOUT_FEATURES: [&str; 5] = [
+    "test -p timer-executor --no-default-features --tests",
+    "test -p timer-core --no-default-features --tests",
+    "test -p timer-metrics --no-default-features --tests",
+    "test -p timer-live --no-default-features --tests",
+    "test -p timer-durable --no-default-features --tests",
+];
 
 /// Builds and runs the bench. Peers that cannot be built are left out, and their rows say so.
 pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {

@@ -11,9 +11,10 @@
 
 use xshell::{Shell, cmd};
 
-use crate::chores::{browser, docs, metrics_e2e, stress};
+use crate::cargo::cargo;
+use crate::chores::{WITHOUT_FEATURES, browser, docs, metrics_e2e, stress};
 use crate::crates::{LIBRARIES, each_feature, features, is_heavy, metadata};
-use crate::run::{Failure, Result, cargo, flags_and, log_to, need, run};
+use crate::run::{Failure, Result, flags_and, log_to, need, run};
 use crate::steps::{self, Phase, Step, Work::Call, Work::Cargo};
 use crate::{api, attempts, flags, fuzz, loom, lowest, mutants, package, resolve, sanitize, tidy};
 
@@ -86,16 +87,6 @@ const ALONE: &[Step] = &[("durable-long-run", Call(durable_long_run)), ("instruc
 
 /// Finds a test that needs a feature without asking for it.
 const CLIPPY_DURABLE_TESTS: &str = "clippy -p timer-durable --no-default-features --tests -- -D warnings";
-
-/// The tests without features. Each crate has its own line, because one line for all would enable
-/// in every crate the features that one of them asks for.
-pub(crate) const WITHOUT_FEATURES: [&str; 5] = [
-    "test -p timer-executor --no-default-features --tests",
-    "test -p timer-core --no-default-features --tests",
-    "test -p timer-metrics --no-default-features --tests",
-    "test -p timer-live --no-default-features --tests",
-    "test -p timer-durable --no-default-features --tests",
-];
 
 /// The feature whose dependency needs a newer compiler than the libraries.
 const NEEDS_NEWER_COMPILER: &str = "timer-durable/sqlx";

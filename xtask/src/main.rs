@@ -8,6 +8,7 @@
 
 mod api;
 mod attempts;
+mod cargo;
 mod chores;
 mod ci;
 mod crates;

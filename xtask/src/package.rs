@@ -9,8 +9,9 @@ use std::fs;
 
 use xshell::{Shell, cmd};
 
+use crate::cargo::cargo;
 use crate::crates::LIBRARIES;
-use crate::run::{Failure, Result, cargo, root, run, target_dir};
+use crate::run::{Failure, Result, root, run, target_dir};
 
 /// Packs the libraries, unpacks them into a new workspace and builds it.
 pub(crate) fn command(sh: &Shell) -> Result {

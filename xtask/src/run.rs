@@ -10,8 +10,6 @@ use std::sync::{LazyLock, OnceLock};
 
 use xshell::{Cmd, Shell, cmd};
 
-use crate::crates::{LIBRARIES, features, metadata};
-
 pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
 /// The file that keeps the output of the steps, if the user asked for one.
@@ -170,23 +168,6 @@ fn start(
     if status.success() { Ok(()) } else { Err(Failure { code, message: format!("`{line}` failed ({status})") }) }
 }
 
-/// Runs lines of cargo. In a line, `{all}` is the workspace with all features but the bench's
-/// peers, `{peers}` is the bench with them, and `{libraries}` are the published crates.
-pub(crate) fn cargo(sh: &Shell, lines: &[&str]) -> Result {
-    first_failure(lines.iter().map(|line| run(cargo_line(sh, line)?)))
-}
-
-/// Returns the command of a line for [`cargo`].
-pub(crate) fn cargo_line<'a>(sh: &'a Shell, line: &str) -> Result<Cmd<'a>> {
-    let mut line = line.replace("{peers}", "-p timer-bench --features peers");
-    if line.contains("{all}") {
-        line = line.replace("{all}", &format!("--workspace --features {}", features(&metadata(sh)?)));
-    }
-    let line = line.replace("{libraries}", &LIBRARIES.map(|library| format!("-p {library}")).join(" "));
-    let words = line.split_whitespace();
-    Ok(cmd!(sh, "cargo {words...}"))
-}
-
 /// Returns the first failure after all commands have run, so that it does not hide the others.
 pub(crate) fn first_failure(results: impl IntoIterator<Item = Result>) -> Result {
     results.into_iter().fold(Ok(()), Result::and)
@@ -212,11 +193,5 @@ mod tests {
         let results = [Err(super::Failure::new("first")), Err(super::Failure::new("second")), Ok(())];
         let failure = super::first_failure(results.into_iter().inspect(|_| runs += 1)).unwrap_err();
         assert_eq!((failure.message.as_str(), runs), ("first", 3));
-    }
-
-    #[test]
-    fn the_exit_code_is_that_of_the_child() {
-        let failure = super::cargo(&super::shell().unwrap(), &["no-such-command"]).unwrap_err();
-        assert!(failure.code == 101 && failure.message.contains("no-such-command"));
     }
 }

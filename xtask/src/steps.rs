@@ -12,7 +12,8 @@ use std::time::Instant;
 
 use xshell::Shell;
 
-use crate::run::{Failure, Result, cargo, into_file, report, shell, target_dir};
+use crate::cargo::cargo;
+use crate::run::{Failure, Result, into_file, report, shell, target_dir};
 
 /// A name and its work: lines for [`cargo`], or a function with a shell whose variables it may set.
 pub(crate) type Step = (&'static str, Work);

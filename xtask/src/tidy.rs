@@ -6,12 +6,14 @@
 //! try to evade them. A rule whose subject is gone fails, because it could not be broken any more.
 
 mod circles;
+mod file;
 mod width;
 
 use std::fs;
 
 use xshell::{Shell, cmd};
 
+use self::file::{Exceptions, File, TEST_ONLY, bare, code, words};
 use crate::crates::{arrows, metadata};
 use crate::mutants;
 use crate::run::{Failure, Result, report, root};
@@ -28,9 +30,6 @@ const HANDLES: &str = "timer-core/src/handle/";
 /// The builder, which chooses the wheel.
 const MAY_NAME_WHEELS: Exceptions = &["timer-core/src/handle/builder.rs"];
 
-/// Code that is built for tests only, although no file or folder is called `tests`.
-const TEST_ONLY: Exceptions = &["timer-core/src/loom_models/", "timer-core/src/sync/model"];
-
 /// Programs that run on the real clock, and the system's clock itself.
 const MAY_SLEEP: Exceptions = &["examples/", "timer-bench/", "timer-core/src/sync/system.rs"];
 
@@ -43,14 +42,6 @@ const ORDERINGS: &[&str] = &["Acquire", "Release", "AcqRel", "Relaxed", "SeqCst"
 
 /// Marks of unfinished work. Each is in two pieces, so that this file does not contain it.
 const MARKS: &[&str] = &["to|do!", "unimpl|emented!", "TO|DO", "FIX|ME", "X|XX"];
-
-type Exceptions = &'static [&'static str];
-
-/// A file's path from the root, with `/`, and its content.
-struct File {
-    path: String,
-    text: String,
-}
 
 /// A rule has the prefix of the paths it applies to, the prefixes it does not apply to, the
 /// function that returns the lines (from 1) of a file that break it, and the advice.
@@ -91,26 +82,6 @@ fn check((subject, except, breaches, advice): &Rule, files: &[File]) -> Vec<Stri
         }
     }
     faults
-}
-
-/// Returns the lines of a Rust file that are not for tests alone, without comments and literals.
-/// The tests of a file are at its end.
-fn code(file: &File) -> impl Iterator<Item = (usize, String)> {
-    let of_tests = ["/tests/", "/benches/", "tests.rs"];
-    let is_code = file.path.ends_with(".rs") && !of_tests.iter().any(|part| file.path.contains(part));
-    let lines = file.text.lines().take_while(move |line| is_code && *line != "mod tests {");
-    (1..).zip(lines.map(bare))
-}
-
-/// Returns a line without its comment and without the text between quotes.
-fn bare(line: &str) -> String {
-    let line = line.replace("\\\"", "").replace("'\"'", "");
-    let outside = line.split('"').step_by(2).collect::<Vec<_>>().join("\"\"");
-    outside.split("//").next().unwrap_or_default().to_owned()
-}
-
-fn words(line: &str) -> impl Iterator<Item = &str> {
-    line.split(|c: char| c != '_' && !c.is_alphanumeric())
 }
 
 fn lines_with(lines: impl Iterator<Item = (usize, String)>, bad: impl Fn(&str) -> bool) -> Vec<usize> {

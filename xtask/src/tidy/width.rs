@@ -1,6 +1,6 @@
 //! The width of comments and of Markdown, which rustfmt leaves alone.
 
-use super::File;
+use super::file::File;
 
 /// The columns that a line of prose may have.
 const MOST_COLUMNS: usize = 100;
