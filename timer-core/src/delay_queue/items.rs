@@ -20,7 +20,6 @@ use crate::deadline::{Deadline, IMMEDIATE, Nanos};
 use crate::handle::Timer;
 use crate::resolution::Resolution;
 use crate::wheel::{Bucket, Item, Key, Location, RawHierarchical, RawWheel, Slab};
-use collection::Collection;
 use std::cmp::Reverse;
 use std::num::NonZeroU64;
 use std::time::Instant;
@@ -56,6 +55,17 @@ impl<T> Pending<T> {
 /// The number of the insertion that has put a value into the wheel, which decides the order of
 /// equal deadlines. It wraps around. The value has room for it, and the row has not.
 type Order = u32;
+
+/// The next part of a collection.
+enum Collection {
+    /// Nothing to collect until `take_due` finds no item in the list.
+    Complete,
+    /// The values of the wheel up to a tick.
+    Buckets(u64),
+    /// The values that were due when they were linked. They come last, because a removal from a
+    /// cascade adds values of the tick to them.
+    Overdue,
+}
 
 /// Items with deadlines on the clock of a timer, in a wheel that counts the ticks of the timer.
 pub(super) struct Items<T> {

@@ -8,6 +8,8 @@
 mod drain;
 mod lifecycle;
 mod run;
+mod stop;
+mod unclaimed;
 mod unprocessed;
 
 pub(crate) use run::{QueuedTask, run, run_abandoned, run_one_abandoned};
@@ -20,13 +22,15 @@ use crate::deadline::{Deadline, NO_TICK, Nanos};
 use crate::entry::{Job, ShardId, Timeout};
 use crate::error::RejectReason;
 use crate::resolution::Resolution;
-use crate::shard::{Block, Shard, pool, shard_of};
+use crate::shard::{Shard, pool, shard_of};
 use crate::sync::{Arc, Weak, cpu_count, current_cpu, first_warning};
 use crate::timer_context::TimerContext;
 use crate::timetable::{Tally, Timetable};
 use lifecycle::Lifecycle;
+use run::TimerLease;
 use std::time::Duration;
 use timer_executor::TaskExecutor;
+use unclaimed::Unclaimed;
 
 /// The number of living timers above which a warning says that one timer is enough.
 const MANY_TIMERS: usize = 64;
@@ -42,13 +46,6 @@ pub(crate) fn engine_of(id: ShardId) -> Option<Arc<Engine>> {
     shard_of(id).context(id)?.engine.get()?.upgrade()?.downcast().ok()
 }
 
-/// The shards of a timer with its context. Tasks in an executor share it with the engine, so that
-/// they and their timeouts go by one clock also when the timer is gone.
-pub(crate) struct TimerLease {
-    pub(crate) context: Arc<TimerContext>,
-    pub(crate) block: Block,
-}
-
 pub(crate) struct Engine {
     pub(crate) context: Arc<TimerContext>,
     pub(crate) lease: Arc<TimerLease>,
@@ -61,7 +58,8 @@ pub(crate) struct Engine {
     pub(crate) on_worker_start: Option<Hook>,
     /// Whether a driver owns the turn instead of a worker.
     pub(crate) is_driven: bool,
-    lifecycle: Lifecycle,
+    pub(crate) lifecycle: Lifecycle,
+    unclaimed: Unclaimed,
 }
 
 impl Engine {
@@ -81,6 +79,7 @@ impl Engine {
         block.open(&context, config.wheel);
         let engine = Arc::new(Self {
             lifecycle: Lifecycle::new(is_driven),
+            unclaimed: Unclaimed::default(),
             lease: Arc::new(TimerLease { context: context.clone(), block }),
             context,
             runs_inline: executor.as_ref().is_none_or(|executor| executor.runs_inline()),

@@ -3,12 +3,12 @@
 //! After a run, even one that panicked, the thread ends the timeout or arms it again. It holds no
 //! lock while the task runs or is dropped.
 
-use super::TimerLease;
 use crate::backlog::Handover;
 use crate::counters::{LateCause, Lateness, MIN_LATENESS};
 use crate::deadline::{Deadline, IMMEDIATE, Nanos};
 use crate::entry::state::Runs;
 use crate::entry::{Period, TaskRight, Timeout};
+use crate::shard::Block;
 use crate::sync::{Arc, Running, event_of, while_running};
 use crate::timer_context::TimerContext;
 use timer_executor::Task;
@@ -83,6 +83,13 @@ impl Handover {
         lateness.add(LateCause::Executor, now.saturating_sub(self.at));
         (lateness, behind)
     }
+}
+
+/// The shards of a timer with its context. Tasks in an executor share it with the engine, so that
+/// they and their timeouts go by one clock also when the timer is gone.
+pub(crate) struct TimerLease {
+    pub(crate) context: Arc<TimerContext>,
+    pub(crate) block: Block,
 }
 
 /// A task in an executor, which starts the next timeout of the backlog. If the executor drops it

@@ -59,23 +59,24 @@
 
 mod job;
 mod named;
+mod period;
 #[allow(clippy::disallowed_types, reason = "no other thread sees the list of a thread")]
 mod spare;
 pub(crate) mod state;
 mod task_right;
 
-pub(crate) use job::{Closure, Hooked, Job, Period, Periodic, Wakeup, period_nanos};
+pub(crate) use job::{Closure, Hooked, Job, Periodic, Wakeup};
 pub use job::{PeriodicTask, TimerTask};
 pub use named::{Named, TaskName};
+pub(crate) use period::{Period, period_nanos};
 pub(crate) use task_right::{TaskKind, TaskRight};
 
-use crate::deadline::{Deadline, Nanos};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wheel::{Location, Tracker};
-use state::{AtomicState, Cancel, Due, Runs};
-use std::alloc::{Layout, handle_alloc_error};
+use state::{AtomicState, Runs};
+use std::alloc::Layout;
+use std::any::TypeId;
 use std::ptr::NonNull;
-use task_right::{JobCell, VTable};
 
 /// More references than a program can hold. A program that reaches this count leaks references. It
 /// is aborted, because a count that wraps around would free an entry in use.
@@ -94,20 +95,28 @@ struct Header {
     memory: crate::sync::Memory,
 }
 
-/// A timeout and its job.
-#[repr(C)]
-struct Entry<J, S = ()> {
-    header: Header,
-    job: JobCell<J>,
-    /// The part of the job that all threads share.
-    shared: S,
+/// The properties of a job type.
+struct VTable {
+    runs: Runs,
+    layout: Layout,
+    /// The index of the list that keeps the memory of an ended entry.
+    spares: usize,
+    job: fn() -> TypeId,
+    name: fn() -> &'static str,
+    /// Takes the job out and runs it. Returns the period if the job is back in the entry and runs
+    /// again.
+    ///
+    /// # Safety
+    ///
+    /// This and the other functions require that the entry is of this table's type, that only the
+    /// caller has the right to its job, and that the job is in the entry.
+    run: unsafe fn(NonNull<Header>, &Timeout) -> Option<Period>,
+    /// Returns the period of the job. The caller may use it only while a reference to the entry
+    /// exists.
+    period: unsafe fn(NonNull<Header>) -> Option<&'static AtomicU64>,
+    /// Takes the job out and tells it that it will not run.
+    cancelled: unsafe fn(NonNull<Header>, &Timeout),
 }
-
-type EntryOf<J> = Entry<J, <J as Job>::Shared>;
-
-#[cfg(all(target_pointer_width = "64", not(all(test, timer_loom))))]
-const _: () =
-    assert!(size_of::<Header>() == 32 && size_of::<Option<Timeout>>() == 8 && size_of::<Entry<[u64; 1]>>() == 40);
 
 /// The name of a shard during one lease. The next lease has another generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,28 +160,6 @@ unsafe impl Send for Timeout {}
 unsafe impl Sync for Timeout {}
 
 impl Timeout {
-    /// Allocates an entry that waits for `deadline`. Returns the references of the user and of the
-    /// wheel.
-    #[inline]
-    pub(crate) fn new<J: Job>(shard: ShardId, deadline: Deadline, job: J) -> (Timeout, Timeout) {
-        const { assert!(align_of::<EntryOf<J>>() >= align_of::<Header>()) };
-        let Some(place) = spare::allocate::<EntryOf<J>>() else { handle_alloc_error(Layout::new::<EntryOf<J>>()) };
-        let header = Header {
-            state: AtomicState::new(deadline),
-            refs: AtomicU32::new(2),
-            position: AtomicU32::new(Location::NONE.position),
-            vtable: VTable::of::<J>(),
-            bucket: AtomicU32::new(Location::NONE.bucket),
-            shard,
-            #[cfg(all(test, timer_loom))]
-            memory: crate::sync::Memory::new(),
-        };
-        // SAFETY: the place is fresh, aligned and large enough.
-        unsafe { place.write(Entry { header, shared: job.shared(), job: JobCell::new(job) }) };
-        let entry = place.cast();
-        (Timeout { entry }, Timeout { entry })
-    }
-
     #[inline]
     fn header(&self) -> &Header {
         // SAFETY: by invariant 1 the entry is alive. No code makes an exclusive reference to a
@@ -198,11 +185,6 @@ impl Timeout {
     #[inline]
     pub(crate) fn runs(&self) -> Runs {
         self.header().vtable.runs
-    }
-
-    #[inline]
-    pub(crate) fn kind(&self) -> TaskKind {
-        TaskKind(self.header().vtable)
     }
 
     /// Returns the period in nanoseconds if the task is periodic.
@@ -277,10 +259,11 @@ impl Timeout {
 
     #[inline]
     fn free(&mut self) {
-        let (place, vtable) = (self.entry.cast(), self.header().vtable);
+        let place = self.entry.cast();
+        let VTable { spares, layout, .. } = *self.header().vtable;
         // SAFETY: by invariant 2 the last reference frees the entry. The job was taken out, or
         // leaks because its right was dropped.
-        let free = move || unsafe { spare::free(place, vtable) };
+        let free = move || unsafe { spare::free(place, spares, layout) };
         #[cfg(all(test, timer_loom))]
         return self.header().memory.end(free);
         #[cfg(not(all(test, timer_loom)))]
@@ -296,39 +279,6 @@ impl Timeout {
         unsafe {
             std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(self.entry.as_ptr().cast());
         }
-    }
-
-    /// Wins the task of an entry that has left the wheel, if it is due. Called by the owner of the
-    /// turn.
-    #[inline]
-    pub(crate) fn expire(&self, now: Nanos) -> Due<TaskRight<&Timeout>> {
-        self.state().expire(now, self.runs()).won(|deadline| TaskRight::new(self, deadline))
-    }
-
-    /// Wins the task of a queued entry. Called by the thread that an executor has chosen.
-    pub(crate) fn start(&self) -> Option<TaskRight<&Timeout>> {
-        self.state().start(self.runs()).map(|deadline| TaskRight::new(self, deadline))
-    }
-
-    /// Cancels the timeout. Returns the right to its task as well if it was waiting or queued. A
-    /// run in progress keeps the task.
-    #[inline]
-    pub(crate) fn decide_cancel(&self) -> (Cancel, Option<TaskRight<&Timeout>>) {
-        let cancel = self.state().cancel();
-        let has_task = matches!(cancel, Cancel::WasWaiting | Cancel::WasQueued);
-        (cancel, has_task.then(|| TaskRight::new(self, Deadline::NEVER)))
-    }
-
-    /// Cancels an entry that an executor has dropped unrun, and returns the right to its task.
-    /// Returns `None` if it is not queued any more.
-    pub(crate) fn cancel_abandoned(self) -> Option<TaskRight<Timeout>> {
-        self.state().cancel_abandoned().then(|| TaskRight::new(self, Deadline::NEVER))
-    }
-
-    /// Cancels an entry that waits and returns the right to its task. Called if the timer is
-    /// stopped.
-    pub(crate) fn cancel_by_stop(self) -> Option<TaskRight<Timeout>> {
-        self.state().cancel_by_stop().then(|| TaskRight::new(self, Deadline::NEVER))
     }
 }
 

@@ -10,7 +10,6 @@
 //! and frees them when it ends. Only memory is kept. The entry that was in it has ended, and its
 //! job is dropped.
 
-use super::{Entry, VTable};
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -18,13 +17,16 @@ use std::ptr::NonNull;
 /// The number of places in a list, which are 2 to 4 KiB.
 const MAX_SPARES: usize = 64;
 
-/// The layouts of the entries that a thread keeps, whose jobs take up to three words.
-const LAYOUTS: [Layout; 4] = [
-    Layout::new::<Entry<()>>(),
-    Layout::new::<Entry<[u64; 1]>>(),
-    Layout::new::<Entry<[u64; 2]>>(),
-    Layout::new::<Entry<[u64; 3]>>(),
-];
+/// The layouts of the entries that a thread keeps. They have a header of 32 bytes and jobs of up to
+/// three words.
+const LAYOUTS: [Layout; 4] = [layout(32), layout(40), layout(48), layout(56)];
+
+const fn layout(size: usize) -> Layout {
+    match Layout::from_size_align(size, 8) {
+        Ok(layout) => layout,
+        Err(_) => panic!("an alignment that is no power of two"),
+    }
+}
 
 /// Returns the index of the list for entries of the type `E`, or the number of lists if such
 /// entries are not kept. Miri, valgrind and the fuzzer get all memory back, so that they find uses
@@ -64,20 +66,21 @@ pub(super) fn allocate<E>() -> Option<NonNull<E>> {
     NonNull::new(unsafe { alloc(Layout::new::<E>()) }).map(NonNull::cast)
 }
 
-/// Frees the memory of an entry, or keeps it for another one.
+/// Frees the memory of an entry, or keeps it in the list with the index `list` for another one.
 ///
 /// # Safety
 ///
-/// The memory is from [`allocate`] for an entry of this table, and no reference to it is left.
+/// The memory is from [`allocate`] for an entry of this list and layout, and no reference to it is
+/// left.
 #[inline]
-pub(super) unsafe fn free(place: NonNull<u8>, vtable: &VTable) {
-    let keep = |lists: &Lists| lists.0.get(vtable.spares).is_some_and(|list| list.keep(place));
+pub(super) unsafe fn free(place: NonNull<u8>, list: usize, layout: Layout) {
+    let keep = |lists: &Lists| lists.0.get(list).is_some_and(|list| list.keep(place));
     // A thread that is ending has no lists any more.
     if LISTS.try_with(keep) == Ok(true) {
-        return poison(place, vtable.layout, true);
+        return poison(place, layout, true);
     }
     // SAFETY: the caller's promise.
-    unsafe { dealloc(place.as_ptr(), vtable.layout) };
+    unsafe { dealloc(place.as_ptr(), layout) };
 }
 
 /// Lets the address sanitizer report uses of a place from now on, or stops that.
@@ -135,6 +138,7 @@ impl Drop for Lists {
 #[cfg(all(test, not(timer_loom)))]
 mod tests {
     use super::*;
+    use crate::entry::task_right::Entry;
 
     #[test]
     fn a_full_list_refuses_a_place() {
@@ -160,8 +164,9 @@ mod tests {
         // SAFETY: the function does not read the place.
         let is_poisoned = || unsafe { __asan_address_is_poisoned(place.as_ptr()) } == 1;
         assert!(!is_poisoned());
-        // SAFETY: the place has the layout of the table, and no reference to it exists.
-        unsafe { free(place, VTable::of::<Job>()) };
+        let list = list_of::<crate::entry::EntryOf<Job>>();
+        // SAFETY: the place has this layout, and no reference to it exists.
+        unsafe { free(place, list, Layout::new::<crate::entry::EntryOf<Job>>()) };
         assert!(is_poisoned());
     }
 

@@ -1,15 +1,17 @@
-//! The right to the job of a timeout, and the table of functions for each type of job.
+//! The entry of a timeout with its job, and the right to the job.
 //!
 //! This module contains unsafe code. The head of [`super`] lists its invariants. The job is in the
 //! entry exactly while no [`TaskRight`] has taken it out. A thread makes a `TaskRight` only after
 //! its transition has won the task, and only one per transition.
 
-use super::job::{Job, Period};
-use super::state::Runs;
-use super::{Entry, EntryOf, Header, Timeout, spare};
-use crate::deadline::Deadline;
-use crate::sync::{AtomicU64, UnsafeCell};
-use std::alloc::Layout;
+use super::job::Job;
+use super::period::Period;
+use super::state::{AtomicState, Cancel, Due};
+use super::{Header, ShardId, Timeout, VTable, spare};
+use crate::deadline::{Deadline, Nanos};
+use crate::sync::{AtomicU32, AtomicU64, UnsafeCell};
+use crate::wheel::Location;
+use std::alloc::{Layout, handle_alloc_error};
 use std::any::TypeId;
 use std::borrow::Borrow;
 use std::mem::ManuallyDrop;
@@ -17,41 +19,33 @@ use std::ptr::NonNull;
 
 /// The place of the job in an entry. The state word decides which thread owns it.
 #[repr(transparent)]
-pub(super) struct JobCell<J>(UnsafeCell<ManuallyDrop<J>>);
+struct JobCell<J>(UnsafeCell<ManuallyDrop<J>>);
 
 impl<J> JobCell<J> {
     #[inline]
-    pub(super) fn new(job: J) -> Self {
+    fn new(job: J) -> Self {
         Self(UnsafeCell::new(ManuallyDrop::new(job)))
     }
 }
 
-/// The properties of a job type.
-pub(super) struct VTable {
-    pub(super) runs: Runs,
-    pub(super) layout: Layout,
-    /// The index of the list that keeps the memory of an ended entry.
-    pub(super) spares: usize,
-    job: fn() -> TypeId,
-    name: fn() -> &'static str,
-    /// Takes the job out and runs it. Returns the period if the job is back in the entry and runs
-    /// again.
-    ///
-    /// # Safety
-    ///
-    /// This and the other functions require that the entry is of this table's type, that only the
-    /// caller has the right to its job, and that the job is in the entry.
-    run: unsafe fn(NonNull<Header>, &Timeout) -> Option<Period>,
-    /// Returns the period of the job. The caller may use it only while a reference to the entry
-    /// exists.
-    pub(super) period: unsafe fn(NonNull<Header>) -> Option<&'static AtomicU64>,
-    /// Takes the job out and tells it that it will not run.
-    cancelled: unsafe fn(NonNull<Header>, &Timeout),
+/// A timeout and its job.
+#[repr(C)]
+pub(super) struct Entry<J, S = ()> {
+    header: Header,
+    job: JobCell<J>,
+    /// The part of the job that all threads share.
+    shared: S,
 }
+
+pub(super) type EntryOf<J> = Entry<J, <J as Job>::Shared>;
+
+#[cfg(all(target_pointer_width = "64", not(all(test, timer_loom))))]
+const _: () =
+    assert!(size_of::<Header>() == 32 && size_of::<Option<Timeout>>() == 8 && size_of::<Entry<[u64; 1]>>() == 40);
 
 impl VTable {
     #[inline]
-    pub(super) fn of<J: Job>() -> &'static VTable {
+    fn of<J: Job>() -> &'static VTable {
         const {
             &VTable {
                 runs: J::RUNS,
@@ -69,7 +63,7 @@ impl VTable {
 
 /// The type of a job.
 #[derive(Clone, Copy)]
-pub(crate) struct TaskKind(pub(super) &'static VTable);
+pub(crate) struct TaskKind(&'static VTable);
 
 impl TaskKind {
     /// Returns the name of the task.
@@ -125,7 +119,7 @@ pub(crate) struct TaskRight<R: Borrow<Timeout>> {
 impl<R: Borrow<Timeout>> TaskRight<R> {
     /// Called by the thread whose transition has just won the task.
     #[inline]
-    pub(super) fn new(timeout: R, deadline: Deadline) -> Self {
+    fn new(timeout: R, deadline: Deadline) -> Self {
         Self { timeout, deadline }
     }
 
@@ -174,5 +168,67 @@ impl<R: Borrow<Timeout>> TaskRight<R> {
         let timeout = self.timeout.borrow();
         // SAFETY: the entry is an `Entry<J>`, as its table says; `self` is the right to the job.
         ((timeout.header().vtable.job)() == TypeId::of::<J>()).then(|| unsafe { take::<J>(timeout.entry) })
+    }
+}
+
+impl Timeout {
+    /// Allocates an entry that waits for `deadline`. Returns the references of the user and of the
+    /// wheel.
+    #[inline]
+    pub(crate) fn new<J: Job>(shard: ShardId, deadline: Deadline, job: J) -> (Timeout, Timeout) {
+        const { assert!(align_of::<EntryOf<J>>() >= align_of::<Header>()) };
+        let Some(place) = spare::allocate::<EntryOf<J>>() else { handle_alloc_error(Layout::new::<EntryOf<J>>()) };
+        let header = Header {
+            state: AtomicState::new(deadline),
+            refs: AtomicU32::new(2),
+            position: AtomicU32::new(Location::NONE.position),
+            vtable: VTable::of::<J>(),
+            bucket: AtomicU32::new(Location::NONE.bucket),
+            shard,
+            #[cfg(all(test, timer_loom))]
+            memory: crate::sync::Memory::new(),
+        };
+        // SAFETY: the place is fresh, aligned and large enough.
+        unsafe { place.write(Entry { header, shared: job.shared(), job: JobCell::new(job) }) };
+        let entry = place.cast();
+        (Timeout { entry }, Timeout { entry })
+    }
+
+    #[inline]
+    pub(crate) fn kind(&self) -> TaskKind {
+        TaskKind(self.header().vtable)
+    }
+
+    /// Wins the task of an entry that has left the wheel, if it is due. Called by the owner of the
+    /// turn.
+    #[inline]
+    pub(crate) fn expire(&self, now: Nanos) -> Due<TaskRight<&Timeout>> {
+        self.state().expire(now, self.runs()).won(|deadline| TaskRight::new(self, deadline))
+    }
+
+    /// Wins the task of a queued entry. Called by the thread that an executor has chosen.
+    pub(crate) fn start(&self) -> Option<TaskRight<&Timeout>> {
+        self.state().start(self.runs()).map(|deadline| TaskRight::new(self, deadline))
+    }
+
+    /// Cancels the timeout. Returns the right to its task as well if it was waiting or queued. A
+    /// run in progress keeps the task.
+    #[inline]
+    pub(crate) fn decide_cancel(&self) -> (Cancel, Option<TaskRight<&Timeout>>) {
+        let cancel = self.state().cancel();
+        let has_task = matches!(cancel, Cancel::WasWaiting | Cancel::WasQueued);
+        (cancel, has_task.then(|| TaskRight::new(self, Deadline::NEVER)))
+    }
+
+    /// Cancels an entry that an executor has dropped unrun, and returns the right to its task.
+    /// Returns `None` if it is not queued any more.
+    pub(crate) fn cancel_abandoned(self) -> Option<TaskRight<Timeout>> {
+        self.state().cancel_abandoned().then(|| TaskRight::new(self, Deadline::NEVER))
+    }
+
+    /// Cancels an entry that waits and returns the right to its task. Called if the timer is
+    /// stopped.
+    pub(crate) fn cancel_by_stop(self) -> Option<TaskRight<Timeout>> {
+        self.state().cancel_by_stop().then(|| TaskRight::new(self, Deadline::NEVER))
     }
 }

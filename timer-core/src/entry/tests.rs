@@ -1,5 +1,6 @@
+use super::state::{Cancel, Due};
 use super::*;
-use crate::deadline::END_OF_TIME;
+use crate::deadline::{Deadline, END_OF_TIME};
 use crate::sync::OnceLock;
 use std::sync::Arc;
 

@@ -81,6 +81,7 @@
 //!   new entry. It counts once either way.
 
 mod interval;
+mod poll;
 mod registration;
 mod sleep;
 mod timeout;

@@ -27,7 +27,7 @@ impl Timer {
 
     #[inline]
     pub(crate) fn ensure_started(&self) -> Result<(), RejectReason> {
-        if self.engine.has_started() { Ok(()) } else { worker::start(&self.engine) }
+        if self.engine.lifecycle.has_started() { Ok(()) } else { worker::start(&self.engine) }
     }
 
     /// Schedules `task` to run once, `delay` from now.

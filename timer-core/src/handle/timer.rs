@@ -53,7 +53,7 @@ impl Timer {
     /// Returns one more handle. Returns `None` if the last handle is gone, even though the worker
     /// may still keep the engine alive.
     pub(super) fn try_from_engine(engine: Arc<Engine>) -> Option<Timer> {
-        engine.try_ref_inc().then(|| Self { engine })
+        engine.lifecycle.try_ref_inc().then(|| Self { engine })
     }
 
     /// Starts the worker now instead of with the first timeout. Does nothing if the timer has a
@@ -314,14 +314,14 @@ impl RefUnwindSafe for Timer {}
 
 impl Clone for Timer {
     fn clone(&self) -> Self {
-        self.engine.ref_inc();
+        self.engine.lifecycle.ref_inc();
         Self { engine: self.engine.clone() }
     }
 }
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        if self.engine.ref_dec() && !self.engine.is_driven {
+        if self.engine.lifecycle.ref_dec() && !self.engine.is_driven {
             self.engine.abandon();
         }
     }

@@ -33,7 +33,7 @@ fn clones() {
 }
 
 model!(check_at 3, clones,
-    a_handle_is_counted_in_two_steps ["handle is left"] Split "engine/lifecycle.rs" "self.lifecycle.handles.fetch_add(1",
+    a_handle_is_counted_in_two_steps ["handle is left"] Split "engine/lifecycle.rs" "self.handles.fetch_add(1",
 );
 
 /// Each of two threads writes and then drops its handle. A thread that sees the end of the timer
@@ -58,5 +58,5 @@ fn the_end_comes_last() {
 }
 
 model!(check_at 4, the_end_comes_last,
-    a_dropped_handle_orders_nothing ["Causality violation"] Relaxed "engine/lifecycle.rs" "self.lifecycle.handles.fetch_sub(1",
+    a_dropped_handle_orders_nothing ["Causality violation"] Relaxed "engine/lifecycle.rs" "self.handles.fetch_sub(1",
 );

@@ -86,5 +86,5 @@ fn last_handle_and_upgrade() {
 
 model!(check, last_handle_and_upgrade,
     an_upgrade_by_load_and_store Split "engine/lifecycle.rs" "fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)",
-    a_handle_is_dropped_in_two_steps Split "engine/lifecycle.rs" "self.lifecycle.handles.fetch_sub(1",
+    a_handle_is_dropped_in_two_steps Split "engine/lifecycle.rs" "self.handles.fetch_sub(1",
 );

@@ -65,7 +65,7 @@ fn with_worker() -> Subject {
 /// The body of a worker that takes one turn and ends.
 fn one_turn(engine: Arc<Engine>) {
     engine.context.counters.turns.add(1);
-    engine.worker_has_ended();
+    engine.lifecycle.worker_has_ended();
 }
 
 fn a_turn_and_the_end() {

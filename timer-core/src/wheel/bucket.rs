@@ -16,50 +16,21 @@
 //! reading the whole bucket. The cached value is then a lower bound. Every `u64` is a legal
 //! deadline, so none of them marks an empty bucket.
 
-pub(super) use chunk::Chunk;
-pub(super) use table::Table;
+pub(crate) use chunk::{CHUNK, Slot};
+pub(super) use chunk::{Chunk, Dated, MIN_CAPACITY};
 
 use super::discarded::Discarded;
 use super::location::{Location, Tracker};
 use chunk::END;
 use std::{iter, mem};
-use table::PIECE;
+use table::{PIECE, Table};
 
 mod chunk;
 mod table;
 mod upkeep;
 
-/// The number of slots in a chunk, which takes 4 KiB. Tests use short chunks, so that few values
-/// make a long bucket.
-pub(crate) const CHUNK: usize = if cfg!(test) {
-    16
-} else if cfg!(fuzzing) {
-    64
-} else {
-    256
-};
-
-/// The most bytes of an array that replaces a longer one. For 1 KiB or more, glibc first joins all
-/// free small pieces, which takes 100 ms after a million cancels.
-pub(super) const MAX_REPLACEMENT: usize = if cfg!(any(test, fuzzing)) { 64 } else { 1000 };
-
-/// An empty bucket keeps room for this many values, so that a lone timeout does not allocate each
-/// time.
-pub(super) const MIN_CAPACITY: usize = 4;
-
-/// A removal that leaves at most this many values in a chunk is followed by upkeep, unless
-/// insertions fill that chunk and there are others.
-pub(super) const MIN_UPKEEP: usize = 8;
-
 /// The number of the bucket of overdue values.
 pub(super) const OVERDUE: u32 = u32::MAX - 1;
-
-/// A value and the tick at which it is due.
-pub(crate) type Dated<V> = (u64, V);
-
-/// One element of a bucket, a value with its deadline. If it is vacant, its number is the next
-/// vacant element of its chunk.
-pub(crate) type Slot<V> = (u64, Option<V>);
 
 /// The values of one span of ticks, or the due values that a step of a wheel takes out.
 pub(crate) struct Bucket<V> {
@@ -291,7 +262,8 @@ impl<V> Bucket<V> {
         let Some(others) = &mut self.others else { return Vec::new() };
         let chunk = others.replace(number, Chunk::default(), discarded);
         if others.is_empty() {
-            discarded.push_table(self.others.take());
+            mem::take(&mut **others).discard(discarded);
+            self.others = None;
             self.open.set_upkeep();
         }
         self.trim(discarded);
@@ -348,9 +320,17 @@ impl<V> Bucket<V> {
     /// Gives up the slots of a bucket without values. Keeps the memory if it is small.
     pub(super) fn give_up(&mut self, discarded: &mut Discarded<V>) {
         if !self.is_short() || self.open.slots.capacity() > MIN_CAPACITY {
-            return discarded.push_bucket(mem::take(self));
+            return mem::take(self).discard(discarded);
         }
         self.clear();
+    }
+
+    /// Gives up all arrays of the bucket.
+    pub(super) fn discard(self, discarded: &mut Discarded<V>) {
+        discarded.push_slots(self.open.slots);
+        if let Some(others) = self.others {
+            others.discard(discarded);
+        }
     }
 
     /// Removes all slots, and frees all chunks but the open one.

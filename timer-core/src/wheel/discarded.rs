@@ -5,7 +5,7 @@
 //! wheel keeps the arrays here instead, and the owner takes them out before it leaves the lock and
 //! frees them afterwards.
 
-use super::bucket::{Bucket, Chunk, MIN_CAPACITY, Slot, Table};
+use super::bucket::{Chunk, MIN_CAPACITY, Slot};
 use std::mem;
 
 /// The arrays that a wheel has given up. They have no values.
@@ -20,7 +20,6 @@ pub(super) enum Memory<V> {
     Slots(Vec<Slot<V>>),
     Piece(Vec<Chunk<V>>),
     Pieces(Vec<Vec<Chunk<V>>>),
-    Table(Box<Table<V>>),
     /// A list that is full. A longer one would be copied, and the former one freed.
     More(Discarded<V>),
 }
@@ -53,31 +52,24 @@ impl<V> Discarded<V> {
             self.push(Memory::Slots(slots));
         }
     }
-
-    /// Adds the table of a bucket, and the chunks in it.
-    pub(super) fn push_table(&mut self, table: Option<Box<Table<V>>>) {
-        table.into_iter().for_each(|table| self.push(Memory::Table(table)));
-    }
-
-    /// Adds all arrays of a bucket.
-    pub(super) fn push_bucket(&mut self, bucket: Bucket<V>) {
-        self.push_slots(bucket.open.slots);
-        self.push_table(bucket.others);
-    }
 }
 
 #[cfg(test)]
 impl<V> Discarded<V> {
     /// Returns the number of chunks for which the tables have memory, and the number of slots.
     pub(super) fn room(&self) -> (usize, usize) {
-        self.0.iter().fold((0, 0), |(chunks, slots), memory| match memory {
-            Memory::Slots(array) => (chunks, slots + array.capacity()),
-            Memory::Piece(piece) => (chunks + piece.capacity(), slots),
-            Memory::Pieces(_) => (chunks, slots),
-            Memory::Table(table) => {
-                (chunks + table.capacity(), slots + table.iter().map(|chunk| chunk.slots.capacity()).sum::<usize>())
-            }
-            Memory::More(list) => (chunks + list.room().0, slots + list.room().1),
-        })
+        let slots = |piece: &Vec<Chunk<V>>| piece.iter().map(|chunk| chunk.slots.capacity()).sum::<usize>();
+        let mut room = (0, 0);
+        for memory in &self.0 {
+            let (chunks_here, slots_here) = match memory {
+                Memory::Slots(array) => (0, array.capacity()),
+                Memory::Piece(piece) => (piece.capacity(), 0),
+                Memory::Pieces(pieces) => (pieces.iter().map(Vec::capacity).sum(), pieces.iter().map(slots).sum()),
+                Memory::More(list) => list.room(),
+            };
+            room.0 += chunks_here;
+            room.1 += slots_here;
+        }
+        room
     }
 }

@@ -22,7 +22,6 @@ use super::bucket::{Bucket, Dated, OVERDUE};
 use super::discarded::Discarded;
 use super::location::{Location, Tracker};
 use super::raw::{Base, BucketParts, BucketSpan, RawWheel};
-use cascade::{Cascades, levels};
 use std::cell::Cell;
 
 /// The number of bits of a tick that one level resolves. One word marks which of the 64 buckets of
@@ -63,6 +62,34 @@ impl<V> Level<V> {
         let buckets = std::array::from_fn(|_| Bucket::default());
         Box::new(Level { occupied: 0, buckets, scanned: 0, emptied: 0 })
     }
+}
+
+/// The levels whose current bucket has values, one bit each.
+#[derive(Default)]
+struct Cascades {
+    /// Those that are being scanned.
+    scanning: u32,
+    /// Those that have been scanned.
+    resting: u32,
+}
+
+impl Cascades {
+    /// Returns the levels whose cascades have values.
+    #[inline]
+    fn all(&self) -> u32 {
+        self.scanning | self.resting
+    }
+
+    /// Replaces the phase of the cascade of a level.
+    fn set(&mut self, at: usize, is_scanning: bool, is_resting: bool) {
+        self.scanning = self.scanning & !(1 << at) | u32::from(is_scanning) << at;
+        self.resting = self.resting & !(1 << at) | u32::from(is_resting) << at;
+    }
+}
+
+/// Iterates over the levels in a set.
+fn levels(set: u32) -> impl Iterator<Item = usize> {
+    (0..LEVELS).take_while(move |at| set >> at != 0).filter(move |at| set >> at & 1 == 1)
 }
 
 /// Returns the level of a deadline that is after `now`, and the index of its bucket.

@@ -5,14 +5,13 @@ use super::runs::Runs;
 use super::slow::{Blame, SlowTasks};
 use super::sweep::Sweeper;
 use super::timeline::Timeline;
-use super::visit::Visit;
 use crate::backlog::{Handover, Item};
 use crate::counters::{LateCause, MIN_LATENESS};
 use crate::deadline::Nanos;
 use crate::engine::{Engine, QueuedTask, run, run_one_abandoned};
 use crate::entry::Timeout;
 use crate::entry::state::{self, Due};
-use crate::shard::{Shard, Slot};
+use crate::shard::{Shard, Slot, Slots};
 use crate::sync::Arc;
 use crate::timer_context::TimerContext;
 use timer_executor::{Task, TaskExecutor, panics};
@@ -32,6 +31,20 @@ pub(super) const HANDOVER: usize = 1024;
 
 /// The number of entries that are prefetched into the cache.
 const PREFETCHED: usize = 32;
+
+/// The entries that a visit has taken out of the wheel of a shard.
+pub(super) struct Undecided {
+    pub(super) shard: &'static Shard,
+    pub(super) slots: Slots,
+    /// The entries before this index are decided.
+    pub(super) decided: usize,
+}
+
+impl Undecided {
+    pub(super) fn new(shard: &'static Shard) -> Self {
+        Self { shard, slots: Slots::default(), decided: 0 }
+    }
+}
 
 /// The tasks that were won since the last batch ended, and the entries that were moved to a later
 /// deadline.
@@ -71,11 +84,12 @@ impl Batch {
         }
     }
 
-    /// Decides the entries of `visit` until all are decided or `until` has come. Returns the number
-    /// of timeouts that ran or were handed over.
+    /// Decides the entries until all are decided or `until` has come. Returns the number of
+    /// timeouts that ran or were handed over.
     #[inline]
-    pub(super) fn dispatch(&mut self, engine: &Engine, visit: &mut Visit, until: Nanos) -> usize {
-        let (slots, begin, shard) = (&mut visit.slots, visit.decided, visit.shard);
+    pub(super) fn dispatch(&mut self, engine: &Engine, undecided: &mut Undecided, until: Nanos) -> usize {
+        let Undecided { shard, slots, decided } = undecided;
+        let begin = *decided;
         if slots.is_empty() {
             return 0;
         }
@@ -84,7 +98,7 @@ impl Batch {
         let (mut now, mut expired, mut read_at) = (self.read_clock(context), 0, begin);
         let mut check_at = begin;
         context.counters.in_flight.run_inline(engine.executor.is_none());
-        visit.decided = slots.len();
+        *decided = slots.len();
         for index in begin..slots.len() {
             if index >= check_at {
                 let won = self.ran.len() + self.queued.len();
@@ -95,7 +109,7 @@ impl Batch {
                     read_at = index;
                     now = self.relink(shard, engine, now);
                     if now > until {
-                        visit.decided = index;
+                        *decided = index;
                         break;
                     }
                 }
@@ -117,10 +131,10 @@ impl Batch {
         }
         expired += self.ran.len() + self.queued.len();
         now = self.finish(engine, now);
-        self.sweeper.count(visit.decided - begin);
-        if visit.decided == slots.len() {
+        self.sweeper.count(*decided - begin);
+        if *decided == slots.len() {
             slots.clear();
-            visit.decided = 0;
+            *decided = 0;
         }
         context.counters.in_flight.run_inline(false);
         self.relink(shard, engine, now);

@@ -42,7 +42,7 @@ pub(crate) fn run(engine: Arc<Engine>) {
     block_signals();
     never_slow_down();
     let mut dispatcher = Dispatcher::new(engine.clone());
-    engine.mark_as_worker();
+    engine.lifecycle.mark_as_worker();
     let context = engine.context.clone();
     if let Some(hook) = &engine.on_worker_start {
         context.contain(|| hook());
@@ -79,7 +79,7 @@ pub(crate) fn run(engine: Arc<Engine>) {
     context.backpressure.set_due(Nanos::MAX);
     context.trace(|| tracing::debug!(timer = %context.name, "the worker has stopped"));
     drop(dispatcher);
-    engine.worker_has_ended();
+    engine.lifecycle.worker_has_ended();
 }
 
 #[cfg(all(test, not(timer_loom)))]

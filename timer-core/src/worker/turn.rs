@@ -89,8 +89,10 @@ impl Dispatcher {
     /// cancelled.
     pub(crate) fn close_visits(&mut self) {
         for visit in &mut self.visits {
-            let closed = std::mem::replace(visit, Visit::new(visit.shard));
-            closed.slots.into_iter().for_each(|(_, timeout)| self.engine.leave_unclaimed(timeout));
+            let closed = std::mem::replace(visit, Visit::new(visit.shard()));
+            for (_, timeout) in closed.undecided.slots.into_iter() {
+                self.engine.leave_unclaimed(timeout);
+            }
         }
     }
 
@@ -104,7 +106,7 @@ impl Dispatcher {
         let mut first = u64::MAX;
         self.batch.sweeper.sweep_if_many();
         for visit in self.visits.iter_mut().filter(|visit| !visit.is_open) {
-            let next = visit.shard.next();
+            let next = visit.shard().next();
             if next > tick {
                 continue;
             }

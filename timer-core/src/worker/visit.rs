@@ -1,9 +1,9 @@
 //! The visits to a shard. A visit takes out the entries that were due when it was opened.
 
-use super::batch::Batch;
+use super::batch::{Batch, Undecided};
 use crate::deadline::{IMMEDIATE, Nanos};
 use crate::engine::Engine;
-use crate::shard::{Shard, Slots, VisitOutcome, VisitStep};
+use crate::shard::{Shard, VisitOutcome, VisitStep};
 use crate::timer_context::TimerContext;
 
 /// The time after which the worker offers the lock of a shard again, 100 us.
@@ -15,7 +15,7 @@ pub(super) const MAX_REQUEST_STEPS: usize = 16;
 
 /// A visit to a shard. Once it is closed, it can be opened again.
 pub(super) struct Visit {
-    pub(super) shard: &'static Shard,
+    pub(super) undecided: Undecided,
     pub(super) is_open: bool,
     /// The tick up to which the entries of the shard are taken.
     tick: u64,
@@ -24,25 +24,27 @@ pub(super) struct Visit {
     pub(super) due: Nanos,
     /// The outcome of the last step.
     pub(super) outcome: VisitOutcome,
-    /// The removed entries.
-    pub(super) slots: Slots,
-    /// The entries before this index are decided.
-    pub(super) decided: usize,
     pub(super) request_steps: usize,
 }
 
 impl Visit {
     pub(super) fn new(shard: &'static Shard) -> Self {
-        let (outcome, slots) = (VisitOutcome::Last, Slots::default());
-        Visit { shard, is_open: false, tick: 0, due: 0, outcome, slots, decided: 0, request_steps: 0 }
+        let undecided = Undecided::new(shard);
+        Visit { undecided, is_open: false, tick: 0, due: 0, outcome: VisitOutcome::Last, request_steps: 0 }
+    }
+
+    pub(super) fn shard(&self) -> &'static Shard {
+        self.undecided.shard
     }
 
     /// Opens the visit by its first step. [`VisitStep::TryFirst`] leaves it closed if the lock is
     /// held.
     pub(super) fn open(&mut self, first: VisitStep, tick: u64, due: Nanos, context: &TimerContext) {
-        self.outcome = self.shard.visit(first, tick, &mut self.slots, context);
+        self.outcome = self.shard().visit(first, tick, &mut self.undecided.slots, context);
         self.is_open = self.outcome != VisitOutcome::Held;
-        (self.tick, self.due, self.request_steps) = (tick, due, 0);
+        self.tick = tick;
+        self.due = due;
+        self.request_steps = 0;
     }
 
     /// Goes on for about as long as `share`, and closes the visit if it has ended. Returns the
@@ -52,9 +54,9 @@ impl Visit {
         let until = offered.saturating_add(share);
         let mut expired = 0;
         loop {
-            expired += batch.dispatch(engine, self, until);
-            self.is_open = !self.slots.is_empty() || !self.is_last();
-            if !self.is_open || !self.slots.is_empty() {
+            expired += batch.dispatch(engine, &mut self.undecided, until);
+            self.is_open = !self.undecided.slots.is_empty() || !self.is_last();
+            if !self.is_open || !self.undecided.slots.is_empty() {
                 return expired;
             }
             let now = engine.context.now();
@@ -62,7 +64,7 @@ impl Visit {
                 return expired;
             }
             if now.saturating_sub(offered) >= OFFER_PERIOD {
-                self.shard.offer_lock();
+                self.shard().offer_lock();
                 offered = now;
             }
             self.step(batch, &engine.context);
@@ -77,11 +79,11 @@ impl Visit {
     /// Makes the next step of the wheel.
     fn step(&mut self, batch: &mut Batch, context: &TimerContext) {
         batch.sweeper.sweep();
-        let next = self.shard.next();
+        let next = self.shard().next();
         if next != IMMEDIATE && next <= self.tick {
             self.due = context.resolution.start_of(next);
         }
-        self.outcome = self.shard.visit(VisitStep::Next, self.tick, &mut self.slots, context);
+        self.outcome = self.shard().visit(VisitStep::Next, self.tick, &mut self.undecided.slots, context);
         self.request_steps = if self.outcome == VisitOutcome::Requests { self.request_steps + 1 } else { 0 };
     }
 }

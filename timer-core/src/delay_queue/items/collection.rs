@@ -4,21 +4,10 @@
 //! deadlines. Threads that share a queue collect in steps of a chunk of the wheel, and items may be
 //! inserted, moved and removed between two steps. Nothing comes out until the last step.
 
-use super::{DUE_LIST, Items, Order, bits};
+use super::{Collection, DUE_LIST, Items, Order, bits};
 use crate::deadline::{Deadline, IMMEDIATE};
 use crate::delay_queue::due::Due;
 use crate::wheel::{CHUNK, Location, RawWheel, Tracker};
-
-/// The next part of a collection.
-pub(super) enum Collection {
-    /// Nothing to collect until `take_due` finds no item in the list.
-    Complete,
-    /// The values of the wheel up to a tick.
-    Buckets(u64),
-    /// The values that were due when they were linked. They come last, because a removal from a
-    /// cascade adds values of the tick to them.
-    Overdue,
-}
 
 impl<T> Items<T> {
     /// Moves the clock of the wheel towards `now` until items are due, and puts these into the

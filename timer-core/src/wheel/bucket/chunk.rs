@@ -1,7 +1,31 @@
 //! A chunk of slots, with a list of the vacant ones.
 
-use super::{CHUNK, Dated, MIN_UPKEEP, Slot};
 use std::mem;
+
+/// The number of slots in a chunk, which takes 4 KiB. Tests use short chunks, so that few values
+/// make a long bucket.
+pub(crate) const CHUNK: usize = if cfg!(test) {
+    16
+} else if cfg!(fuzzing) {
+    64
+} else {
+    256
+};
+
+/// An empty bucket keeps room for this many values, so that a lone timeout does not allocate each
+/// time.
+pub(in crate::wheel) const MIN_CAPACITY: usize = 4;
+
+/// A removal that leaves at most this many values in a chunk is followed by upkeep, unless
+/// insertions fill that chunk and there are others.
+pub(super) const MIN_UPKEEP: usize = 8;
+
+/// A value and the tick at which it is due.
+pub(crate) type Dated<V> = (u64, V);
+
+/// One element of a bucket, a value with its deadline. If it is vacant, its number is the next
+/// vacant element of its chunk.
+pub(crate) type Slot<V> = (u64, Option<V>);
 
 /// A chunk with at most this many values has room for those of a sparse one.
 const MAX_FILLED: usize = CHUNK - CHUNK / 4;

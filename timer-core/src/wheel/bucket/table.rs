@@ -3,7 +3,7 @@
 //! It is an array in pieces, so that it grows without copies and gives up its memory a piece at a
 //! time.
 
-use super::{CHUNK, Chunk, Slot};
+use super::chunk::{CHUNK, Chunk, Slot};
 use crate::wheel::discarded::{Discarded, Memory};
 use std::mem;
 
@@ -77,7 +77,9 @@ impl<V> Table<V> {
             if self.len() % PIECE == 0 {
                 self.add_piece(discarded);
             }
-            self.pieces.last_mut().into_iter().for_each(|last| last.push(Chunk::default()));
+            if let Some(last) = self.pieces.last_mut() {
+                last.push(Chunk::default());
+            }
         }
         self.used += usize::from(!chunk.is_gap());
         let former = self.get_mut(number).map(|former| mem::replace(former, chunk)).unwrap_or_default();
@@ -116,9 +118,15 @@ impl<V> Table<V> {
             let Some(piece) = self.pieces.last_mut().filter(ends_with_gap) else { return };
             piece.pop();
             if piece.is_empty() {
-                self.pieces.pop().into_iter().for_each(|piece| discarded.push(Memory::Piece(piece)));
+                discarded.push(Memory::Piece(mem::take(piece)));
+                self.pieces.pop();
             }
         }
+    }
+
+    /// Gives up the chunks.
+    pub(super) fn discard(self, discarded: &mut Discarded<V>) {
+        discarded.push(Memory::Pieces(self.pieces));
     }
 
     #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The bucket of a wheel.
 
 use super::super::tests::Tracked;
-use super::upkeep::MAX_REREAD;
+use super::upkeep::{MAX_REPLACEMENT, MAX_REREAD};
 use super::*;
 
 impl<V> Bucket<V> {

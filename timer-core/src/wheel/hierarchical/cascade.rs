@@ -17,38 +17,10 @@
 //!
 //! A removal that leaves few values in a chunk empties it too.
 
-use super::{BITS, BUCKETS, LEVELS, RawHierarchical, id, insert_into, span};
+use super::{BITS, BUCKETS, LEVELS, RawHierarchical, id, insert_into, levels, span};
 use crate::wheel::bucket::{Bucket, CHUNK};
 use crate::wheel::location::Tracker;
 use crate::wheel::raw::{Base, RawWheel};
-
-/// The levels whose current bucket has values, one bit each.
-#[derive(Default)]
-pub(super) struct Cascades {
-    /// Those that are being scanned.
-    pub(super) scanning: u32,
-    /// Those that have been scanned.
-    pub(super) resting: u32,
-}
-
-impl Cascades {
-    /// Returns the levels whose cascades have values.
-    #[inline]
-    pub(super) fn all(&self) -> u32 {
-        self.scanning | self.resting
-    }
-
-    /// Replaces the phase of the cascade of a level.
-    fn set(&mut self, at: usize, is_scanning: bool, is_resting: bool) {
-        self.scanning = self.scanning & !(1 << at) | u32::from(is_scanning) << at;
-        self.resting = self.resting & !(1 << at) | u32::from(is_resting) << at;
-    }
-}
-
-/// Iterates over the levels in a set.
-pub(super) fn levels(set: u32) -> impl Iterator<Item = usize> {
-    (0..LEVELS).take_while(move |at| set >> at != 0).filter(move |at| set >> at & 1 == 1)
-}
 
 impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// Returns the index of the bucket of a level in whose span `now` is.
@@ -192,7 +164,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
                 slot.1.take().into_iter().for_each(|value| self.insert(slot.0, value));
             }
         });
-        self.base.discarded.push_bucket(due);
+        due.discard(&mut self.base.discarded);
     }
 
     /// Returns a lower bound of the deadlines in all cascades.

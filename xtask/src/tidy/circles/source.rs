@@ -68,7 +68,10 @@ pub(super) fn read(file: &File, path: &str, source: &mut Source) {
                 }
             }
             _ if is_word(&token) => {
-                module.words.insert(token.clone());
+                // The name of a method is no use of an item.
+                if !["fn", "."].contains(&tokens.before(2)) {
+                    module.words.insert(token.clone());
+                }
                 let line = tokens.line();
                 let is_visibility = [tokens.before(3), tokens.before(2)] == ["(", "in"];
                 let named = tokens.path(token);

@@ -6,6 +6,7 @@ use crate::config::{Config, DrivenBy};
 use crate::deadline::Deadline;
 use crate::entry::Closure;
 use crate::entry::state::Reset;
+use crate::sync::{AtomicUsize, Mutex, Ordering};
 use crate::worker::Dispatcher;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
