@@ -4,19 +4,21 @@
 //! store and the memory, so neither has a lock. A caller waits for the answer on its own channel.
 
 mod attempt;
-mod collect;
+mod failures;
 mod handler_mark;
 mod head;
 mod id_map;
 mod keeper;
 mod pace;
+mod pauses;
 mod term;
 mod timeline;
+mod unwritten;
 
 pub(crate) use attempt::{Handler, Settle, Started, TopicSettings};
-pub(crate) use collect::{answer_of, insert};
 pub(crate) use handler_mark::{handled_here, is_in_handler};
 pub(crate) use keeper::{Flow, Keeper, Settings, THREADS};
+pub(crate) use unwritten::{answer_of, insert};
 
 use std::cell::Cell;
 

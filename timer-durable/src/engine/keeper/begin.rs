@@ -1,9 +1,8 @@
 //! Beginning attempts of due timeouts, and handing them to the executor.
 
 use super::super::attempt::{KeeperHandle, Late, Report, Started, TopicSettings};
-use super::super::collect::{Collection, Origin};
 use super::super::head::Head;
-use super::aside::begins_in;
+use super::super::unwritten::{Collection, Origin};
 use super::late::Source;
 use super::places::Places;
 use super::{Keeper, Running};
@@ -68,7 +67,7 @@ impl<S: Store> Keeper<S> {
     pub(super) fn add_begins(&mut self, collection: &mut Collection, now: Micros) -> Places {
         let rooms = self.gates.rooms(&self.lanes, now);
         let mut places = Places::new(self.free_places(), self.places_for_overdue(), rooms);
-        let aside = begins_in(&self.aside);
+        let aside = self.unwritten.begins();
         let is_taken = |id: &TimeoutId| self.running.contains_key(id) || aside.contains(id);
         // Overdue timeouts come first, because new ones may occupy all places indefinitely. If
         // there is only one place, both kinds alternate.
@@ -141,7 +140,7 @@ impl<S: Store> Keeper<S> {
         let Some((_, TopicSettings { rules, handler, time_limit, .. })) = known else {
             self.figures.lock().without_handler += 1;
             self.unhandled.note(topic);
-            self.unwritten.push(end(AttemptResult::NoHandler));
+            self.unwritten.push_end(end(AttemptResult::NoHandler));
             return None;
         };
         let limit = max_lateness.or_else(|| rules.max_lateness.map(micros));
@@ -153,13 +152,13 @@ impl<S: Store> Keeper<S> {
                 running.has_expired = true;
             }
             self.figures.record_late(id, (&topic, key.as_deref()), attempt, &lateness);
-            self.unwritten.push(end(AttemptResult::Expired));
+            self.unwritten.push_end(end(AttemptResult::Expired));
             return None;
         }
         if tries > rules.attempts {
             // The last attempt has reported no end, because its process died.
             let reason = format!("no end after {} attempts", rules.attempts);
-            self.unwritten.push(end(AttemptResult::Failed(Retry::dead(reason))));
+            self.unwritten.push_end(end(AttemptResult::Failed(Retry::dead(reason))));
             return None;
         }
         let lane = self.lanes.of(&topic);

@@ -1,138 +1,25 @@
-//! Steps 1 to 3 of a turn: collecting a batch, writing it, and applying the outcomes.
+//! Steps 2 and 3 of a turn: writing a batch, and applying the outcomes.
 
-use super::super::collect::{Collection, Origin, Place, Waited, answer_of};
 use super::Keeper;
-use super::alone::CallAlone;
-use crate::error::Error;
+use crate::engine::pauses::MAX_PAUSE;
+use crate::engine::unwritten::{Collection, MAX_WAIT, Origin, Work, answer_of};
 use crate::figures::count;
 use crate::lateness::DurableLateCause;
-use crate::message::{Message, Request};
 use crate::store::{Micros, Position, Store, StoreError};
 use crate::transaction::{Operation, Outcome, Target};
-use std::collections::HashSet;
-use std::time::Instant;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// The longest pause after a refusal.
+const MAX_REFUSED: Duration = Duration::from_secs(30);
 
 impl<S: Store> Keeper<S> {
-    /// Collects messages and due timeouts into a batch.
-    pub(super) fn collect(&mut self, first: Option<Message>) -> Collection {
-        // The keeper may have joined the store again at the beginning of the turn.
-        self.note(DurableLateCause::Store);
-        let mut collection = Collection::default();
-        // Messages that arrive from here on are for the next turn. Otherwise work of the user could
-        // keep this turn from ending, and the delay of a late message would count from a time
-        // before its call.
-        let mut waiting = self.inbox.len();
-        let now = self.store.now();
-        self.cut_off(now);
-        for ended in std::mem::take(&mut self.unwritten) {
-            self.add_end(&mut collection, ended, now);
-        }
-        let left = self.take_waiting(&mut collection, now);
-        self.fail_held();
-        // Each timeout that has waiting messages contributes one of them. While the keeper cannot
-        // join, no message waits for another one.
-        let held = if self.must_rejoin { self.held.len() } else { self.held.places() };
-        for _ in 0..held {
-            if !collection.has_room(self.settings.max_batch) {
-                break;
-            }
-            let Some((place, message)) = self.held.pop() else { break };
-            if self.conflict(&collection, &left, &message).is_some() {
-                self.held.put_back(place, message);
-            } else {
-                self.take(&mut collection, message, now);
-            }
-        }
-        let mut first = first;
-        while collection.has_room(self.settings.max_batch) || first.is_some() {
-            let next = first.take().or_else(|| {
-                waiting = waiting.checked_sub(1)?;
-                self.inbox.try_recv().ok()
-            });
-            let Some(message) = next else { break };
-            let may_take_long = message.may_take_long();
-            match self.conflict(&collection, &left, &message).or_else(|| self.held.place_of(&message)) {
-                Some(place) => {
-                    let _since = message.waits_since(self.present());
-                    self.held.push(place, message);
-                }
-                None => {
-                    self.note(DurableLateCause::System);
-                    self.take(&mut collection, message, now);
-                    if may_take_long {
-                        self.note(DurableLateCause::Store);
-                    }
-                }
-            }
-            // The lease must not end behind one such message after the other.
-            if may_take_long && self.is_upkeep_due() {
-                break;
-            }
-        }
-        self.overdue.expire(now);
-        self.current.expire(now);
-        let paused = self.paused_until.is_some_and(|until| until > self.present());
-        if self.may_begin() && !self.must_rejoin && !paused {
-            let places = self.add_begins(&mut collection, now);
-            self.add_crowded(&mut collection, &places, now);
-            if let Err(error) = self.add_shelved(&mut collection, &places, now) {
-                self.fail(&error);
-            }
-        }
-        collection
-    }
-
-    /// Returns the place at which a message has to wait for a batch that was not written yet, or
-    /// for a call that is left to a later one.
-    pub(super) fn conflict(&self, collection: &Collection, left: &HashSet<Place>, message: &Message) -> Option<Place> {
-        let of_left = || Place::of(message).find(|place| left.contains(place));
-        collection.conflict(message).or_else(|| self.conflict_aside(message)).or_else(of_left)
-    }
-
-    /// Adds a message to a batch that has nothing about the same timeout.
-    pub(super) fn take(&mut self, collection: &mut Collection, message: Message, now: Micros) {
-        match message {
-            Message::Call(Request::Transact(Some((id, attempt)), _), reply) if reply.is_abandoned() => {
-                self.fail_work(Some((id, attempt)));
-            }
-            Message::Call(_, reply) if reply.is_abandoned() => {}
-            Message::ScheduleMany(_, reply) if reply.is_abandoned() => {}
-            // A handler that has begun may end.
-            Message::Call(Request::Transact(Some(attempt), work), reply) => {
-                self.write_alone(CallAlone::Work(Some(attempt), work, reply), Waited::default());
-            }
-            Message::Call(_, reply) if self.shutdown.is_requested() => reply.send(Err(Error::Stopped)),
-            Message::ScheduleMany(_, reply) if self.shutdown.is_requested() => reply.send(Err(Error::Stopped)),
-            Message::Call(..) | Message::ScheduleMany(..) | Message::Pause { .. } if self.must_rejoin => {
-                let now = self.present();
-                match message.waits_since(now).filter(|_| self.may_wait() && !self.shutdown.is_requested()) {
-                    Some(since) => self.waiting.push_back((since, message)),
-                    None => message.fail(&self.outage()),
-                }
-            }
-            Message::Call(Request::Insert(new), reply) if self.is_follow_up(&new) => self.follow_up(new, reply, now),
-            Message::Call(Request::Transact(None, work), reply) => {
-                self.write_alone(CallAlone::Work(None, work, reply), Waited::default());
-            }
-            Message::Call(request, reply) => collection.add(request, reply, now, self.store.instance()),
-            Message::ScheduleMany(many, reply) => {
-                let call = CallAlone::many(many, reply, now, self.store.instance());
-                self.write_alone(call, Waited::default());
-            }
-            Message::Ended(ended) => self.add_end(collection, ended, now),
-            Message::Pause { topic, is_paused, reply } => {
-                self.write_alone(CallAlone::Pause(topic, is_paused, reply), Waited::default());
-            }
-            Message::UseStore(visit) => visit(&mut self.store),
-            Message::Stop { until, reply } => self.begin_stop(until, reply),
-        }
-    }
-
     /// Writes a batch and applies the outcomes. If the store refuses the batch, its halves are
     /// written one after the other. After `until` they wait for the next turn.
     pub(super) fn write(&mut self, collection: Collection, until: Instant) {
-        if self.is_store_locked {
-            return self.wait_for_store(collection);
+        if self.failures.is_unreachable() {
+            let error = self.failures.outage();
+            return self.keep_unsent(collection, error.as_ref());
         }
         self.note(DurableLateCause::System);
         let began = Instant::now();
@@ -143,22 +30,23 @@ impl<S: Store> Keeper<S> {
             Ok(outcomes) => {
                 self.figures.lock().commits += 1;
                 self.figures.lock().operations += collection.batch.len() as u64;
-                self.pause = self.clock.first_pause();
-                self.paused_until = None;
+                self.failures.end();
                 self.apply(collection, outcomes);
             }
             Err(StoreError::Refused(_)) if collection.batch.len() > 1 => {
                 for half in collection.split() {
-                    let is_over = self.must_rejoin || self.present() >= until;
+                    let is_over = self.failures.must_rejoin() || self.present() >= until;
                     if is_over { self.postpone(half) } else { self.write(half, until) }
                 }
             }
             // Other calls go on without the pause that follows a failure.
             Err(StoreError::Refused(why)) => self.apply(collection, vec![Outcome::Refused(why)]),
-            Err(StoreError::Busy) if !self.clock.is_virtual() => self.wait_for_store(collection),
+            Err(error @ (StoreError::Busy | StoreError::Disconnected(_))) => {
+                self.keep_unsent(collection, Some(&error));
+                self.fail(&error);
+            }
             Err(error) => {
-                let is_unsent = matches!(error, StoreError::Disconnected(_)) && !self.clock.is_virtual();
-                let rest = if is_unsent { self.keep_calls(collection) } else { collection.fail_calls(&error) };
+                let rest = collection.fail_calls(&error);
                 // The answer, which has the payloads of the attempts that begin, may be too long to
                 // arrive in time.
                 self.keep(rest, matches!(error, StoreError::InDoubt(_) | StoreError::Failed(_)));
@@ -167,14 +55,25 @@ impl<S: Store> Keeper<S> {
         }
     }
 
+    /// Keeps a batch that was not sent. Its calls wait, unless they have waited for too long.
+    fn keep_unsent(&mut self, collection: Collection, error: Option<&StoreError>) {
+        let [calls, rest] = collection.divide(|_, origin| matches!(origin, Origin::Call(_)));
+        self.keep(rest, false);
+        // On virtual time nobody moves the time while a caller waits.
+        let limit = if self.failures.clock().is_virtual() { Duration::ZERO } else { MAX_WAIT };
+        let now = self.present();
+        let calls = calls.fail_late_calls(now, limit, error);
+        self.unwritten.postpone_calls(calls, self.settings.max_batch, now);
+    }
+
     /// Keeps the `End`, `FollowUp` and `Begin` operations of a batch that was not written, perhaps
     /// because the answer with the payloads of its attempts would have been too long.
-    pub(super) fn keep(&mut self, mut rest: Collection, may_be_too_long: bool) {
+    fn keep(&mut self, mut rest: Collection, may_be_too_long: bool) {
         let mut begins = rest.sibling();
         let mut follow_ups = rest.sibling();
         for (operation, origin) in rest.take() {
             match (origin, operation) {
-                (Origin::End(ended), _) => self.unwritten.push(ended),
+                (Origin::End(ended), _) => self.unwritten.push_end(ended),
                 (Origin::FollowUp, operation) => follow_ups.push(operation, Origin::FollowUp),
                 (origin, operation @ Operation::Begin(_)) => begins.push(operation, origin),
                 _ => {}
@@ -182,7 +81,8 @@ impl<S: Store> Keeper<S> {
         }
         match begins.batch.len() {
             0 => {}
-            1 if may_be_too_long => self.set_failed_aside(begins),
+            // Others must not wait for it.
+            1 if may_be_too_long => self.set_aside(begins, MAX_REFUSED),
             _ => {
                 if may_be_too_long {
                     self.isolate_begins();
@@ -219,7 +119,7 @@ impl<S: Store> Keeper<S> {
         // timeout that is not due yet tells its due time.
         moved.into_iter().for_each(|position| self.put_earlier(position, None, now));
         self.adapt_begins(&begun);
-        let has_waited = collection.waited.since.is_some();
+        let has_waited = !collection.waited.is_first();
         let mut tasks = Vec::new();
         for (id, outcome) in begun {
             match outcome {
@@ -243,6 +143,94 @@ impl<S: Store> Keeper<S> {
             part.push(operation, origin);
             self.set_refused_aside(part, &why);
         }
+    }
+
+    /// Writes the work whose pause is over until the turn is over, and at least one part of it.
+    pub(super) fn write_aside(&mut self, until: Instant) {
+        for (n, waiting) in self.unwritten.take_due(self.present()).into_iter().enumerate() {
+            if self.failures.must_rejoin() || n > 0 && self.present() >= until {
+                self.unwritten.leave(waiting);
+                continue;
+            }
+            match waiting.work {
+                Work::Batch(collection) => {
+                    let collection = self.without_surplus(collection);
+                    if !collection.is_empty() {
+                        self.write(collection, until);
+                    }
+                }
+                Work::Call(call, waited) => {
+                    self.note(DurableLateCause::System);
+                    self.write_alone(call, waited);
+                    self.note(DurableLateCause::Store);
+                }
+            }
+        }
+    }
+
+    /// Removes the calls that nobody waits for, and the begins for which there is no place any
+    /// more.
+    fn without_surplus(&mut self, collection: Collection) -> Collection {
+        let mut free = if self.may_begin() { self.free_places() } else { 0 };
+        // After the keeper has joined again, its memory may have begun what waited here.
+        let (running, gates) = (&self.running, &self.gates);
+        let now = self.store.now();
+        let mut added = HashMap::new();
+        let [rest, surplus] = collection.divide(|operation, origin| match operation {
+            _ if matches!(origin, Origin::Call(reply) if reply.is_abandoned()) => false,
+            Operation::Begin(id) if running.contains_key(id) || free == 0 || !gates.admits(*id, &mut added, now) => {
+                false
+            }
+            Operation::Begin(_) => {
+                free -= 1;
+                true
+            }
+            _ => true,
+        });
+        for id in surplus.batch.iter().filter_map(Operation::id) {
+            self.push_ready(id);
+            self.gates.forget(id);
+        }
+        rest
+    }
+
+    /// Leaves a batch to the next turn.
+    pub(super) fn postpone(&mut self, collection: Collection) {
+        let now = self.present();
+        self.unwritten.postpone(Work::Batch(collection), now);
+    }
+
+    /// Sets aside an operation that the store refuses and that no caller waits for.
+    fn set_refused_aside(&mut self, collection: Collection, error: &str) {
+        self.figures.lock().store_errors += 1;
+        if collection.waited.is_first() {
+            let (timer, store) = (&self.settings.name, self.store.describe());
+            tracing::error!(%timer, %store, %error, "the store refuses the end or the begin of an attempt");
+        }
+        self.set_aside(collection, MAX_REFUSED);
+    }
+
+    /// Sets aside operations whose timeouts other transactions have locked. Calls that have waited
+    /// for [`MAX_WAIT`] fail.
+    fn wait_for_locks(&mut self, collection: Collection) {
+        if collection.waited.is_first() {
+            self.note_locks(collection.batch.len());
+        }
+        let collection = collection.fail_late_calls(self.present(), MAX_WAIT, Some(&StoreError::Locked));
+        if !collection.is_empty() {
+            self.set_aside(collection, MAX_PAUSE);
+        }
+    }
+
+    /// Sets operations aside, and frees the places of the attempts whose ends they are.
+    fn set_aside(&mut self, collection: Collection, max: Duration) {
+        let ends = collection.batch.iter().zip(&collection.origins);
+        let ends = ends.filter(|(_, origin)| matches!(origin, Origin::End(_)));
+        for id in ends.filter_map(|(end, _)| end.id()).collect::<Vec<_>>() {
+            self.park(id);
+        }
+        let now = self.present();
+        self.unwritten.set_aside(Work::Batch(collection), max, now);
     }
 
     /// Applies the outcome of a call to the memory. Returns the new position of a timeout that the

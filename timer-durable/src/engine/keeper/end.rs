@@ -1,6 +1,6 @@
 //! Ending attempts with the results of handlers.
 
-use super::super::collect::{Collection, Origin, insert};
+use super::super::unwritten::{Collection, Origin, insert};
 use super::{Keeper, Running, Settings};
 use crate::TimeoutId;
 use crate::answer::ScheduleAnswer;
@@ -18,14 +18,18 @@ use std::time::Duration;
 /// The time after which a timeout of a topic without a handler is tried again.
 const NO_HANDLER_PAUSE: Micros = 60_000_000;
 
+/// The most attempts whose ends wait aside without a place of a handler. Further ones keep theirs,
+/// because memory is bounded.
+const MAX_PARKED: usize = 1 << 14;
+
 /// The failure of an attempt whose handler returns `Ok` after a transaction that was rolled back.
 const NOT_COMMITTED: &str = "the transaction that was to end the attempt was not committed";
 
 impl<S: Store> Keeper<S> {
     /// Adds the end of an attempt to the batch.
     pub(super) fn add_end(&mut self, collection: &mut Collection, ended: AttemptEnd, now: Micros) {
-        if self.must_rejoin || collection.has(ended.id) {
-            self.unwritten.push(ended);
+        if self.failures.must_rejoin() || collection.has(ended.id) {
+            self.unwritten.push_end(ended);
             return;
         }
         let AttemptEnd { id, attempt, result } = &ended;
@@ -262,6 +266,17 @@ impl<S: Store> Keeper<S> {
         for then in then {
             self.put(Position { due: then.due, id: then.id }, Some(&then.topic), now);
             count!(self.figures, Some(&then.topic), scheduled);
+        }
+    }
+
+    /// Frees the place of an attempt whose end waits aside.
+    pub(super) fn park(&mut self, id: TimeoutId) {
+        let Some(running) = self.running.get_mut(&id).filter(|running| !running.is_parked) else { return };
+        if self.parked < MAX_PARKED {
+            running.is_parked = true;
+            self.parked += 1;
+            self.overdue_running -= usize::from(running.is_overdue);
+            self.gates.leave(&running.topic);
         }
     }
 

@@ -4,16 +4,14 @@
 //! another one. An executor is code of the user. If it panics, a task that it has dropped reports
 //! that its attempt has failed, and the tasks that it has not touched are offered again.
 
-use super::{Keeper, MIN_PAUSE, Settings};
+use super::super::pauses::{MAX_PAUSE, MIN_PAUSE};
+use super::{Keeper, Settings};
 use crate::lateness::DurableLateCause;
 use crate::store::Store;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use timer_executor::{ExecuteError, PanicMessage, Task, TaskExecutor, panics};
-
-/// The longest pause before a rejected task is offered again.
-const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// An executor with the tasks that it has rejected.
 struct Lane {

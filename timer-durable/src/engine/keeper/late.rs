@@ -84,7 +84,7 @@ impl<S: Store> Keeper<S> {
     /// Notes that the keeper goes to sleep.
     pub(super) fn note_rest(&mut self) {
         self.note(AtWork);
-        let has_failed = self.must_rejoin || self.paused_until.is_some_and(|until| until > self.present());
+        let has_failed = self.failures.must_rejoin() || self.failures.paused_until(self.present()).is_some();
         self.record.asleep = match () {
             () if has_failed => AtWork,
             () if !self.store.may_begin() => Lease,

@@ -88,7 +88,7 @@ impl<S: Store> Keeper<S> {
             count!(self.figures, Some(topic), timed_out);
             tracing::warn!(timer = %self.settings.name, %topic, %id, attempt, ?limit, "an attempt is cut off");
             let result = AttemptResult::CutOff(Retry::new(format_args!("the handler ran for more than {limit:?}")));
-            self.unwritten.push(AttemptEnd { id, attempt, result });
+            self.unwritten.push_end(AttemptEnd { id, attempt, result });
             self.limits.stuck.insert((id, attempt), false);
             self.grow_pool();
         }

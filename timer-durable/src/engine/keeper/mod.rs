@@ -15,9 +15,9 @@
 //!
 //! - If the store refuses an operation without naming it, the batch is divided to find it. If it
 //!   belongs to a call, the call fails. A refused end or begin waits apart from all others, and so
-//!   does an operation whose timeout another transaction has locked (`aside`).
+//!   does an operation whose timeout another transaction has locked ([`Unwritten`]).
 //! - If nothing was written, callers get the error. If nothing was sent, they wait for a while
-//!   until the keeper has joined again (`outage`). Ends of attempts and due timeouts stay in memory
+//!   until the keeper has joined again ([`Failures`]). Ends of attempts and due timeouts stay in memory
 //!   and are written later, after a pause that grows up to a second.
 //! - If the outcome is unknown, or another instance has taken over, the keeper becomes a new
 //!   instance ([`Store::rejoin`]) and loads its memory anew. Handlers that run here go on. The new
@@ -28,40 +28,37 @@
 //! wakers of callers. Their panics are contained. If the keeper
 //! panics all the same, because of a fault in the store or in itself, it ends (`stop`).
 
-mod alone;
-mod aside;
 mod begin;
+mod calls;
+mod collect;
 mod commit;
 mod end;
 mod gates;
 mod hand_over;
 mod late;
+mod lease;
 mod limits;
-mod many;
 mod memory;
 mod oldest;
-mod outage;
-mod pauses;
 mod places;
 mod publish;
 mod settings;
 mod shelves;
 mod stop;
-mod transact;
 mod unhandled;
 
-use super::collect::Held;
+use super::failures::Failures;
 use super::head::Head;
 use super::id_map::IdMap;
 use super::pace::Pace;
+use super::pauses::PauseClock;
 use super::term::Term;
-use crate::TimeoutId;
+use super::unwritten::Unwritten;
 use crate::figures::Figures;
-use crate::message::{AttemptEnd, Message};
+use crate::message::Message;
 use crate::shutdown::Shutdown;
 use crate::store::{Micros, Store, StoreError};
-use alone::LockedCall;
-use aside::WaitingBatch;
+use crate::time::micros;
 use crossbeam_channel::{Receiver, Sender};
 use fastrand::Rng;
 use gates::Gates;
@@ -71,19 +68,13 @@ use limits::Limits;
 pub(crate) use limits::THREADS;
 use memory::heads;
 use oldest::Look;
-use pauses::PauseClock;
 use settings::Running;
 pub(crate) use settings::Settings;
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stop::{Ending, Stopping};
 use unhandled::Unhandled;
-
-/// The first and the longest pause after a failure of the store.
-const MIN_PAUSE: Duration = Duration::from_millis(10);
-const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// The time after which a turn divides no more batches. Other calls must not wait behind one
 /// statement after the other that waits for a lock. A turn in which upkeep is due ends earlier.
@@ -93,6 +84,14 @@ const DIVIDING: Duration = Duration::from_millis(100);
 pub(crate) enum Flow {
     Continue,
     End(Ending),
+}
+
+/// How long the keeper may sleep if no message arrives.
+enum Sleep {
+    UntilMessage,
+    Until(Instant),
+    /// There is something to do.
+    No,
 }
 
 /// The state of the keeper. Its fields are dropped in their order, the store before the inbox.
@@ -118,35 +117,15 @@ pub(crate) struct Keeper<S> {
     overdue_began_last: bool,
     /// The most timeouts that begin in one batch, by the size of earlier answers.
     max_begins: usize,
-    /// Messages that wait for the next batch.
-    held: Held,
-    /// Calls that wait for the store, with the time at which they arrived.
-    waiting: VecDeque<(Instant, Message)>,
-    /// Ends that a failed commit has not written.
-    unwritten: Vec<AttemptEnd>,
-    /// Operations that wait apart from all others.
-    aside: Vec<WaitingBatch>,
-    /// Calls that are written alone and wait for a lock.
-    locked: Vec<LockedCall>,
-    /// Whether this turn has found that another program has locked the store.
-    is_store_locked: bool,
-    /// Whether the previous turn has found and reported that.
-    was_store_locked: bool,
+    unwritten: Unwritten,
     lanes: Lanes,
     gates: Gates,
     record: Record,
     look: Look,
     unhandled: Unhandled,
-    must_rejoin: bool,
-    /// The text of the last failure of the store.
-    failure: String,
-    pause: Duration,
-    /// The keeper does not wake up for a commit before this time. A message that arrives earlier is
-    /// written at once.
-    paused_until: Option<Instant>,
+    failures: Failures,
     stopping: Option<Stopping>,
     shutdown: Arc<Shutdown>,
-    clock: PauseClock,
     /// The source of the random delays of retries.
     random: RefCell<Rng>,
 }
@@ -167,7 +146,7 @@ impl<S: Store> Keeper<S> {
         figures.lock().membership = store.membership();
         figures.lock().pending = store.pending();
         let pace = Pace::new(settings.overdue_rate, store.now());
-        let clock = PauseClock::new(&settings, store.now());
+        let clock = PauseClock::new(settings.settle.is_some(), store.now());
         let random = RefCell::new(Rng::with_seed(settings.seed));
         let (overdue, current) = heads(&store, &settings, 0);
         let term = Term::new(shutdown.clone(), || store.lease_end());
@@ -190,25 +169,15 @@ impl<S: Store> Keeper<S> {
             parked: 0,
             overdue_began_last: false,
             max_begins: begin::FIRST_BEGINS,
-            held: Held::default(),
-            waiting: VecDeque::new(),
-            unwritten: Vec::new(),
-            aside: Vec::new(),
-            locked: Vec::new(),
-            is_store_locked: false,
-            was_store_locked: false,
+            unwritten: Unwritten::new(clock),
             lanes,
             gates,
             record,
             look: Look::default(),
             unhandled: Unhandled::default(),
-            must_rejoin: false,
-            failure: String::new(),
-            pause: clock.first_pause(),
-            paused_until: None,
+            failures: Failures::new(clock),
             stopping: None,
             shutdown,
-            clock,
             random,
         };
         keeper.open_gates()?;
@@ -235,56 +204,60 @@ impl<S: Store> Keeper<S> {
 
     /// Returns `true` if the next turn has something to do.
     pub(crate) fn has_work(&self) -> bool {
-        !self.inbox.is_empty() || self.waits_until() == Some(None)
+        !self.inbox.is_empty() || matches!(self.sleep(), Sleep::No)
     }
 
     /// Sleeps until there is something to do. Returns the message that has arrived, if any.
     fn wait(&mut self) -> Option<Message> {
-        match self.waits_until() {
-            None => self.inbox.recv().ok(),
-            Some(None) => self.inbox.try_recv().ok(),
-            Some(Some(until)) => self.inbox.recv_deadline(until).ok(),
+        match self.sleep() {
+            Sleep::UntilMessage => self.inbox.recv().ok(),
+            Sleep::Until(until) => self.inbox.recv_deadline(until).ok(),
+            Sleep::No => self.inbox.try_recv().ok(),
         }
     }
 
-    /// Returns the time until which the keeper may sleep: `None` without a limit, `Some(None)` if
-    /// there is something to do now.
-    fn waits_until(&self) -> Option<Option<Instant>> {
+    /// Returns how long the keeper may sleep.
+    fn sleep(&self) -> Sleep {
         let now = self.present();
         let mut until = Vec::new();
-        if !self.must_rejoin {
+        if !self.failures.must_rejoin() {
             until.extend(self.next_upkeep());
         }
         until.extend(self.stopping.as_ref().and_then(|stopping| stopping.until));
-        let paused = self.paused_until.filter(|until| *until > now);
-        if let Some(paused) = paused {
+        if let Some(paused) = self.failures.paused_until(now) {
             until.push(paused);
-            until.extend(self.next_failure());
+            if self.failures.must_rejoin() && !self.failures.clock().is_virtual() {
+                until.extend(self.unwritten.next_failure(now));
+            }
         } else {
-            let is_written = self.held.is_empty() && self.waiting.is_empty() && self.unwritten.is_empty();
-            let idle = is_written && !self.must_rejoin;
-            if !idle {
-                return Some(None);
+            if self.failures.must_rejoin() || !self.unwritten.is_quiet() {
+                return Sleep::No;
             }
-            until.extend(self.next_aside());
-            // A look at figures does not stop virtual time.
-            let look = self.next_look().filter(|look| !self.clock.is_virtual() || *look <= self.store.now());
-            until.extend(self.limits.next().into_iter().chain(look).filter_map(|next| self.instant(next, now)));
-            if self.stopping.is_none() {
-                until.extend(self.next_page().and_then(|next| self.instant(next, now)));
-                until.extend(self.store.max_sleep().filter(|_| self.waits_for_clock()).map(|limit| now + limit));
-            }
-            if self.may_begin() {
-                until.extend(self.next_due().and_then(|due| self.instant(due, now)));
-            }
-            // The executor may be busy with tasks whose ends nobody reports here.
-            until.extend(self.lanes.pause().map(|pause| now + pause));
+            self.add_wake_ups(&mut until, now);
         }
         match until.into_iter().min() {
-            None => None,
-            Some(first) if first <= now => Some(None),
-            Some(first) => Some(Some(first)),
+            None => Sleep::UntilMessage,
+            Some(first) if first <= now => Sleep::No,
+            Some(first) => Sleep::Until(first),
         }
+    }
+
+    /// Adds the instants at which a keeper that has no pause has something to do.
+    fn add_wake_ups(&self, until: &mut Vec<Instant>, now: Instant) {
+        until.extend(self.unwritten.next());
+        // A look at figures does not stop virtual time.
+        let is_virtual = self.failures.clock().is_virtual();
+        let look = self.next_look().filter(|look| !is_virtual || *look <= self.store.now());
+        until.extend(self.limits.next().into_iter().chain(look).filter_map(|next| self.instant(next, now)));
+        if self.stopping.is_none() {
+            until.extend(self.next_page().and_then(|next| self.instant(next, now)));
+            until.extend(self.store.max_sleep().filter(|_| self.waits_for_clock()).map(|limit| now + limit));
+        }
+        if self.may_begin() {
+            until.extend(self.next_due().and_then(|due| self.instant(due, now)));
+        }
+        // The executor may be busy with tasks whose ends nobody reports here.
+        until.extend(self.lanes.pause().map(|pause| now + pause));
     }
 
     /// Converts a time of the store's clock.
@@ -301,16 +274,14 @@ impl<S: Store> Keeper<S> {
     fn turn(&mut self, first: Option<Message>) -> Flow {
         self.note_sleep();
         self.figures.lock().turns += 1;
-        self.was_store_locked = std::mem::take(&mut self.is_store_locked);
-        if !self.must_rejoin && self.store.must_rejoin() {
-            (self.must_rejoin, self.failure) = (true, "its connection is broken".to_owned());
+        self.failures.begin_turn();
+        if !self.failures.must_rejoin() && self.store.must_rejoin() {
+            self.failures.lose_connection();
         }
-        if self.must_rejoin {
+        if self.failures.must_rejoin() {
             self.rejoin();
         }
-        if self.must_rejoin {
-            self.fail_calls_aside();
-        }
+        self.fail_late_calls();
         let collection = self.collect(first);
         let until = self.present() + DIVIDING;
         let until = self.next_upkeep().map_or(until, |next| until.min(next));
@@ -318,13 +289,12 @@ impl<S: Store> Keeper<S> {
             self.write(collection, until);
         }
         self.write_aside(until);
-        self.write_locked(until);
         self.start_rejected();
-        if !self.must_rejoin {
+        if !self.failures.must_rejoin() {
             if self.is_upkeep_due() {
                 self.keep_up();
             }
-            if !self.is_store_locked {
+            if !self.failures.is_locked() {
                 self.load();
             }
         }
@@ -338,44 +308,80 @@ impl<S: Store> Keeper<S> {
     /// Notes a failure of the store. While another program has locked the store, each turn tries
     /// again without a pause, because the store waits a little for the lock.
     fn fail(&mut self, error: &StoreError) {
-        if *error == StoreError::Busy && !self.clock.is_virtual() {
+        if *error == StoreError::Busy && !self.failures.clock().is_virtual() {
             return self.note_store_lock();
         }
         self.figures.lock().store_errors += 1;
-        self.must_rejoin |= matches!(error, StoreError::InDoubt(_) | StoreError::Disconnected(_) | StoreError::Fenced);
-        if self.must_rejoin {
+        self.failures.add(error, self.present());
+        if self.failures.must_rejoin() {
             self.term.finish();
         }
-        self.failure = error.to_string();
         tracing::error!(timer = %self.settings.name, store = %self.store.describe(), %error, "the store has failed");
-        // After the first failure the keeper joins again at once, so that calls wait for it.
-        let joins_at_once = self.must_rejoin && self.pause <= MIN_PAUSE;
-        self.paused_until = if joins_at_once { None } else { Some(self.present() + self.pause) };
-        self.pause = self.clock.next_pause(self.pause, MAX_PAUSE);
     }
 
-    /// Renews the lease and collects the writes of others.
-    fn keep_up(&mut self) {
-        let running: Vec<TimeoutId> = self.running.keys().copied().collect();
-        let upkeep = self.store.upkeep(&running);
-        self.figures.lock().membership = self.store.membership();
-        self.term.set_end(|| self.store.lease_end());
-        match upkeep {
-            Ok(upkeep) => {
-                if upkeep.shards_gained {
-                    self.note_gain();
-                    self.renew_heads();
-                }
-                if upkeep.shards_gained || upkeep.pauses_changed {
-                    self.load_gates();
-                }
-                if let Err(error) = self.put_foreign(upkeep.foreign) {
-                    // Nothing else tells of these timeouts.
-                    self.clear_heads();
-                    self.fail(&error);
-                }
-            }
-            Err(error) => self.fail(&error),
+    /// Notes that another program has locked the store.
+    fn note_store_lock(&mut self) {
+        if self.failures.lock() {
+            let (timer, store) = (&self.settings.name, self.store.describe());
+            tracing::warn!(%timer, %store, "another program has locked the store");
         }
+    }
+
+    /// Reports that other transactions have locked timeouts.
+    fn note_locks(&self, timeouts: usize) {
+        let (timer, store) = (&self.settings.name, self.store.describe());
+        tracing::warn!(%timer, %store, timeouts, "another transaction has locked timeouts");
+    }
+
+    /// Returns `true` if the timer is to stop.
+    fn is_stop_requested(&self) -> bool {
+        self.shutdown.is_requested()
+    }
+
+    /// Returns the time of the keeper's next turn if nothing happens until then. It may be now.
+    pub(crate) fn next_wake(&self) -> Option<Micros> {
+        let wait = match self.sleep() {
+            Sleep::UntilMessage => return None,
+            Sleep::Until(until) => until.saturating_duration_since(self.present()),
+            Sleep::No => Duration::ZERO,
+        };
+        Some(self.store.now().saturating_add(micros(wait)))
+    }
+
+    /// Returns the current time on the store's clock.
+    pub(crate) fn now(&self) -> Micros {
+        self.store.now()
+    }
+
+    /// Ends the pause after a failure of the store, because a call or the driver asks for a turn.
+    pub(crate) fn end_pause(&mut self) {
+        self.failures.end_pause();
+    }
+
+    /// Moves the clock of a store on virtual time.
+    pub(crate) fn advance_time(&mut self, by: Duration) {
+        if let Err(error) = self.store.advance_time(by) {
+            self.fail(&error);
+        }
+    }
+
+    /// Returns the current time on the clock of the pauses.
+    pub(super) fn present(&self) -> Instant {
+        self.failures.clock().present(|| self.store.now())
+    }
+
+    /// Returns the instant of the store's next upkeep. A store in one process counts its rows in
+    /// slices of real time. On virtual time it counts them all at once, except in a pause.
+    pub(super) fn next_upkeep(&self) -> Option<Instant> {
+        let next = self.store.next_upkeep()?;
+        if !self.failures.clock().is_virtual() {
+            return Some(next);
+        }
+        let now = self.present();
+        Some(self.failures.paused_until(now).unwrap_or(now))
+    }
+
+    pub(super) fn is_upkeep_due(&self) -> bool {
+        self.next_upkeep().is_some_and(|next| next <= self.present())
     }
 }

@@ -35,7 +35,7 @@ impl<S: Store> Keeper<S> {
     /// Returns the time of the next look, if one is needed. There may be no other turn while no
     /// handler can start, although timeouts become due.
     pub(super) fn next_look(&self) -> Option<Micros> {
-        if self.must_rejoin || self.stopping.is_some() {
+        if self.failures.must_rejoin() || self.stopping.is_some() {
             return None;
         }
         let heads = [&self.overdue, &self.current];

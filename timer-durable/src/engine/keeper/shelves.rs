@@ -1,9 +1,8 @@
 //! Moving timeouts of blocked topics to their shelves, and beginning them from there.
 
-use super::super::collect::{Collection, Origin};
 use super::super::head::Tag;
+use super::super::unwritten::{Collection, Origin};
 use super::Keeper;
-use super::aside::begins_in;
 use super::begin::add_ready;
 use super::gates::Gate;
 use super::places::Places;
@@ -64,7 +63,7 @@ impl<S: Store> Keeper<S> {
         if now < self.gates.next_shelving {
             return;
         }
-        let aside = begins_in(&self.aside);
+        let aside = self.unwritten.begins();
         let is_taken = |id: &TimeoutId| self.running.contains_key(id) || aside.contains(id);
         let mut left = MAX_SHELVED;
         for head in [&mut self.overdue, &mut self.current] {
@@ -93,7 +92,7 @@ impl<S: Store> Keeper<S> {
         }
         let mut free = places.for_overdue();
         let present = self.present();
-        let next_aside = self.next_aside().map(|next| next.saturating_duration_since(present));
+        let next_aside = self.unwritten.next().map(|next| next.saturating_duration_since(present));
         let lanes = &self.lanes;
         let has_room = |(name, gate): &(&Arc<str>, &mut Gate)| {
             gate.has_shelf && gate.next_look <= now && gate.room(now) > 0 && !lanes.is_rejecting(name)
@@ -103,7 +102,7 @@ impl<S: Store> Keeper<S> {
         ready.sort_by_key(|(_, gate)| gate.next_look);
         let share = (free / ready.len().max(1)).max(1);
         // Begins that wait aside are still on the shelf.
-        let aside = begins_in(&self.aside);
+        let aside = self.unwritten.begins();
         for (topic, gate) in ready {
             let max = gate.room(now).min(share).min(free);
             if max == 0 {

@@ -81,7 +81,7 @@ impl<S: Store> Keeper<S> {
             forgive: true,
         };
         let batch: Vec<Operation> = waiting.map(retry).collect();
-        if self.must_rejoin || batch.is_empty() {
+        if self.failures.must_rejoin() || batch.is_empty() {
             return;
         }
         if let Err(error) = self.store.write(&batch) {
@@ -92,7 +92,7 @@ impl<S: Store> Keeper<S> {
 
     pub(super) fn begin_stop(&mut self, until: Option<Instant>, reply: oneshot::Sender<DurableStopReport>) {
         // On virtual time nobody takes turns while the caller waits.
-        let until = if self.clock.is_virtual() { Some(self.present()) } else { until };
+        let until = if self.failures.clock().is_virtual() { Some(self.present()) } else { until };
         let stopping = self.stopping.get_or_insert(Stopping { until, replies: Vec::new() });
         stopping.until = [stopping.until, until].into_iter().flatten().min();
         stopping.replies.push(reply);
@@ -104,8 +104,7 @@ impl<S: Store> Keeper<S> {
     pub(super) fn end_if_stopped(&mut self) -> Flow {
         let Some(stopping) = &self.stopping else { return Flow::Continue };
         let is_over = stopping.until.is_some_and(|until| until <= self.present());
-        let is_written = self.unwritten.is_empty() && self.held.is_empty() && self.next_aside().is_none();
-        let is_quiet = self.running.is_empty() && is_written;
+        let is_quiet = self.running.is_empty() && self.unwritten.is_empty();
         if !is_quiet && !is_over {
             return Flow::Continue;
         }

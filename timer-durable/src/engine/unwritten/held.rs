@@ -1,0 +1,129 @@
+//! Messages that wait for a later batch.
+
+use crate::TimeoutId;
+use crate::message::{Message, Request};
+use crate::new_timeout::NewTimeout;
+use crate::transaction::{Operation, Target};
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::{Duration, Instant};
+
+/// A timeout or a key that a message is about. A key is represented by its hash. If two keys have
+/// the same hash, a message waits for the next turn without need.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(in crate::engine) enum Subject {
+    Id(TimeoutId),
+    Key(u64),
+}
+
+impl Subject {
+    fn key((topic, key): (&str, &str)) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (topic, key).hash(&mut hasher);
+        Self::Key(hasher.finish())
+    }
+
+    fn target(target: &Target) -> Self {
+        match target {
+            Target::Id(id) => Self::Id(*id),
+            Target::Key { topic, key } => Self::key((topic, key)),
+        }
+    }
+
+    /// Returns the subjects of a message.
+    pub(super) fn of(message: &Message) -> impl Iterator<Item = Self> {
+        let one = match message {
+            Message::Ended(ended) => [Some(Self::Id(ended.id)), None],
+            Message::Call(request, _) => match request {
+                Request::Insert(new) => Self::of_new(new),
+                Request::Reset(target, _) | Request::Cancel(target) => [Some(Self::target(target)), None],
+                Request::Requeue(id) | Request::Purge(id) => [Some(Self::Id(*id)), None],
+                Request::Transact(..) => [None, None],
+            },
+            _ => [None, None],
+        };
+        let many = if let Message::ScheduleMany(many, _) = message { &many[..] } else { &[] };
+        one.into_iter().chain(many.iter().flat_map(Self::of_new)).flatten()
+    }
+
+    /// Returns the subjects of an operation.
+    pub(super) fn of_operation(operation: &Operation) -> impl Iterator<Item = Self> + use<> {
+        [operation.id().map(Self::Id), operation.key().map(Self::key)].into_iter().flatten()
+    }
+
+    fn of_new(new: &NewTimeout) -> [Option<Self>; 2] {
+        // No other message can be about an id that is made here.
+        [new.id.map(Self::Id), new.key.as_deref().map(|key| Self::key((&new.topic, key)))]
+    }
+}
+
+/// Messages about timeouts that an earlier batch or message is about. Those about one timeout keep
+/// their order. A batch takes one of each, so the work of a turn does not grow with the number of
+/// messages about a busy timeout.
+#[derive(Default)]
+pub(super) struct Held {
+    queues: HashMap<Subject, VecDeque<Message>>,
+    order: VecDeque<Subject>,
+}
+
+impl Held {
+    pub(super) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// Returns the number of timeouts and keys with messages.
+    pub(super) fn subjects(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Returns the subject for which earlier messages wait.
+    pub(super) fn conflict(&self, message: &Message) -> Option<Subject> {
+        if self.is_empty() {
+            return None;
+        }
+        Subject::of(message).find(|subject| self.queues.contains_key(subject))
+    }
+
+    pub(super) fn push(&mut self, subject: Subject, message: Message) {
+        self.queue(subject).push_back(message);
+    }
+
+    /// Puts back a message that was popped.
+    pub(super) fn put_back(&mut self, subject: Subject, message: Message) {
+        self.queue(subject).push_front(message);
+    }
+
+    fn queue(&mut self, subject: Subject) -> &mut VecDeque<Message> {
+        self.queues.entry(subject).or_insert_with(|| {
+            self.order.push_back(subject);
+            VecDeque::new()
+        })
+    }
+
+    /// Removes the first message of the subject whose turn it is.
+    pub(super) fn pop(&mut self) -> Option<(Subject, Message)> {
+        let subject = self.order.pop_front()?;
+        let queue = self.queues.get_mut(&subject)?;
+        let message = queue.pop_front()?;
+        if queue.is_empty() {
+            self.queues.remove(&subject);
+        } else {
+            self.order.push_back(subject);
+        }
+        Some((subject, message))
+    }
+
+    /// Removes the calls that have waited for `limit`.
+    pub(super) fn take_late(&mut self, now: Instant, limit: Duration) -> Vec<Message> {
+        let is_late = |message: &Message| message.waits_since(now).is_some_and(|since| now >= since + limit);
+        let mut late = Vec::new();
+        for queue in self.queues.values_mut().filter(|queue| queue.iter().any(is_late)) {
+            let (gone, rest): (VecDeque<Message>, _) = std::mem::take(queue).into_iter().partition(is_late);
+            late.extend(gone);
+            *queue = rest;
+        }
+        self.queues.retain(|_, queue| !queue.is_empty());
+        self.order.retain(|subject| self.queues.contains_key(subject));
+        late
+    }
+}
