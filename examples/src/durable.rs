@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use timer_durable::{PostgresStore, SqliteStore, Store};
+use timer_durable::Store;
+use timer_durable_postgres::PostgresStore;
+use timer_durable_sqlite::{SqliteHandle, SqliteStore};
 
 use crate::cli::{Args, Refused, Stop};
 
@@ -43,21 +45,25 @@ impl StoreName {
     }
 
     /// Opens the store, or creates it. A store that nodes share gets the name and the lease of this
-    /// node.
+    /// node. A file has a handle for transactions in it.
     ///
     /// # Errors
     ///
     /// The file is no store or belongs to another process, or the server cannot be used.
-    pub fn open(&self, node: Option<&str>, lease: Duration) -> Result<Box<dyn Store>, Refused> {
+    pub fn open(&self, node: Option<&str>, lease: Duration) -> Result<(Box<dyn Store>, Option<SqliteHandle>), Refused> {
         let refused = |error: &dyn std::error::Error| Refused(error.to_string());
         match self {
-            Self::Sqlite(file) => Ok(Box::new(SqliteStore::open(file).map_err(|error| refused(&error))?)),
+            Self::Sqlite(file) => {
+                let store = SqliteStore::open(file).map_err(|error| refused(&error))?;
+                let sqlite = store.handle();
+                Ok((Box::new(store), Some(sqlite)))
+            }
             Self::Postgres(url) => {
                 let mut store = PostgresStore::connect(url).map_err(|error| refused(&error))?.lease(lease);
                 if let Some(name) = node {
                     store = store.node(name);
                 }
-                Ok(Box::new(store))
+                Ok((Box::new(store), None))
             }
         }
     }

@@ -3,7 +3,9 @@
 use std::error::Error;
 use std::path::Path;
 
-use timer_durable::{PostgresReader, PostgresStore, Reader, SqliteReader, SqliteStore, Store};
+use timer_durable::{Reader, Store};
+use timer_durable_postgres::{PostgresReader, PostgresStore};
+use timer_durable_sqlite::{SqliteReader, SqliteStore};
 
 /// Returns the file of a store, or `None` if it is the URL of a server.
 fn file(store: &str) -> Option<&str> {

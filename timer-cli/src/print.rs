@@ -167,7 +167,6 @@ fn state(state: TimeoutState) -> &'static str {
         TimeoutState::Pending => "pending",
         TimeoutState::Running => "running",
         TimeoutState::Retrying => "retrying",
-        _ => "?",
     }
 }
 

@@ -5,11 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use timer_durable::{Due, DurableTimer, IfPending, PostgresStore, Retry, SqliteStore, Topic};
-
-#[allow(dead_code, reason = "other tests use the rest of it")]
-#[path = "../../timer-durable/tests/support/postgres_server.rs"]
-mod postgres_server;
+use timer_durable::{Due, DurableTimer, IfPending, Retry, Topic};
+use timer_durable_postgres::PostgresStore;
+use timer_durable_sqlite::SqliteStore;
 
 const CLOSE: Topic<String> = Topic::new("close");
 const DAY: Duration = Duration::from_secs(86_400);
@@ -133,7 +131,7 @@ fn dead_letters_are_listed_requeued_and_purged() {
 
 #[test]
 fn no_command_installs_the_schema() {
-    let Some(server) = postgres_server::shared() else { return };
+    let Some(server) = timer_durable_tests::postgres_server::shared() else { return };
     let (name, id) = (server.create_database(), timer_durable::TimeoutId::new().to_string());
     let url = server.url(&name);
     for args in [&["list"][..], &["dead"], &["counts"], &["show", &id], &["cancel", &id], &["pause", "close"]] {
@@ -152,20 +150,20 @@ fn an_upgrade_adds_what_a_store_lacks() {
     let folder = Folder::new();
     let file = folder.0.join("timeouts.db");
     assert!(error(&file, &["upgrade"]).contains("timeouts.db"), "it makes no file");
-    let first = include_str!("../../timer-durable/tests/fixtures/sqlite_1.sql");
-    timer_durable::rusqlite::Connection::open(&file).unwrap().execute_batch(first).unwrap();
+    let first = include_str!("../../timer-durable-sqlite/tests/fixtures/sqlite_1.sql");
+    timer_durable_sqlite::rusqlite::Connection::open(&file).unwrap().execute_batch(first).unwrap();
     let has_traces = || {
-        let connection = timer_durable::rusqlite::Connection::open(&file).unwrap();
+        let connection = timer_durable_sqlite::rusqlite::Connection::open(&file).unwrap();
         connection.prepare("select traceparent from timeout").is_ok()
     };
     assert!(!has_traces());
     assert_eq!(lines(&file, &["upgrade"]), [""; 0]);
     assert!(has_traces());
-    let Some(server) = postgres_server::shared() else { return };
+    let Some(server) = timer_durable_tests::postgres_server::shared() else { return };
     let name = server.create_database();
     let url = server.url(&name);
     assert!(error(Path::new(&url), &["upgrade"]).contains("has no schema of the store"));
-    server.sql(&name, include_str!("../../timer-durable/tests/fixtures/postgres_1.sql"));
+    server.sql(&name, include_str!("../../timer-durable-postgres/tests/fixtures/postgres_1.sql"));
     assert_eq!(lines(Path::new(&url), &["upgrade"]), [""; 0]);
     let column = "select count(*) from pg_attribute where attname = 'traceparent'";
     assert_eq!(server.sql(&name, column), "1");

@@ -30,9 +30,9 @@ use timer_executor::{TaskExecutor, ThreadPoolExecutor};
 ///
 /// # Examples
 ///
-/// ```no_run
+/// ```
 /// use std::time::Duration;
-/// use timer_durable::{Due, DurableTimer, SqliteStore, Topic};
+/// use timer_durable::{Due, DurableTimer, MemoryStore, Topic};
 ///
 /// const CLOSE: Topic<String> = Topic::new("order.close");
 ///
@@ -42,9 +42,9 @@ use timer_executor::{TaskExecutor, ThreadPoolExecutor};
 ///         println!("closing {}", due.payload());
 ///         Ok(())
 ///     })
-///     .open(SqliteStore::open("timeouts.db")?)?;
+///     .open(MemoryStore::new())?; // or the store of another crate
 /// timer.new_timeout(CLOSE, Duration::from_secs(1800), "order 17")?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok::<(), timer_durable::Error>(())
 /// ```
 #[must_use = "a builder does nothing until it opens a store"]
 pub struct DurableTimerBuilder {
@@ -211,8 +211,8 @@ impl DurableTimerBuilder {
     /// Opens a store on virtual time, for tests. The returned driver moves the time and runs the
     /// handlers. [`open_on`](Self::open_on) lets a timer in memory do that.
     ///
-    /// The time begins at 2001-09-09, or at the latest time in the store. An
-    /// [`SqliteStore`](crate::SqliteStore) does not sync its file on virtual time.
+    /// The time begins at 2001-09-09, or at the latest time in the store. A store in a file does
+    /// not sync the file on virtual time.
     ///
     /// # Errors
     ///

@@ -85,8 +85,7 @@ impl<P> Due<P> {
     }
 
     /// Runs `work` in a transaction of the store that ends the attempt, for an effect that happens
-    /// exactly once. With a [`PostgresStore`](crate::PostgresStore), use
-    /// [`complete_in`](Self::complete_in).
+    /// exactly once. With PostgreSQL, use `complete_in` of its crate.
     ///
     /// If `work` returns an error or panics, or if the attempt is no longer the last one, nothing
     /// is written, and an `Ok` of the handler counts as a failed attempt, unless a later call
@@ -109,6 +108,13 @@ impl<P> Due<P> {
         let (work, result) = Work::new(work);
         let answer = self.started.keeper.transact(self.id(), self.attempt(), work).recv();
         result.of(answer.unwrap_or(Err(Error::Stopped)).map(drop))
+    }
+
+    /// Notes that a transaction outside of the timer ends the attempt if it is committed. From then
+    /// on, an `Ok` of the handler does not end the timeout by itself. A crate that ends attempts by
+    /// a driver calls this before it sends its statement.
+    pub fn ends_elsewhere(&self) {
+        self.started.keeper.end_in_transaction();
     }
 
     /// The same as [`complete_with`](Self::complete_with), but does not block the thread.

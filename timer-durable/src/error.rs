@@ -28,8 +28,8 @@ pub enum Error {
     Stopped,
     /// The store has failed, and nothing was written.
     Store(StoreError),
-    /// The store cannot be opened. This is an `OpenError` of a file, or a `ConnectError` of a
-    /// server.
+    /// The store cannot be opened. This is the error of the store's crate, which converts to this
+    /// one, such as an `OpenError` of a file or a `ConnectError` of a server.
     Open(Box<dyn std::error::Error + Send + Sync>),
     /// The call was executed or not, because the connection or a sync failed during the commit, or
     /// because the keeper panicked before it answered. Repeat the call with this id and all of its
@@ -167,20 +167,6 @@ impl From<StoreError> for Error {
             StoreError::InDoubt(why) => Self::OutcomeUnknown { id: None, why },
             error => Self::Store(error),
         }
-    }
-}
-
-#[cfg(feature = "sqlite")]
-impl From<crate::OpenError> for Error {
-    fn from(error: crate::OpenError) -> Self {
-        Self::Open(Box::new(error))
-    }
-}
-
-#[cfg(feature = "postgres")]
-impl From<crate::ConnectError> for Error {
-    fn from(error: crate::ConnectError) -> Self {
-        Self::Open(Box::new(error))
     }
 }
 

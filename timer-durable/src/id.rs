@@ -87,15 +87,16 @@ impl TimeoutId {
 
     /// Returns the time until which an insert of this id may be repeated, or `None` if only
     /// `instance` could repeat it, because an instance knows the outcome of its own inserts.
-    pub(crate) fn repeatable_until(self, instance: u32) -> Option<Micros> {
+    #[must_use]
+    pub fn repeatable_until(self, instance: u32) -> Option<Micros> {
         let is_known = self.maker() == instance || self.maker() == UNREPEATABLE_MAKER;
         let birth = i64::try_from(self.millis()).unwrap_or(i64::MAX).saturating_mul(1_000);
         (!is_known).then(|| birth.saturating_add(REPEATABLE))
     }
 
     /// Returns the first of the ids whose insert may be repeated at `now`.
-    #[cfg(feature = "sqlite")]
-    pub(crate) fn oldest_repeatable(now: Micros) -> Self {
+    #[must_use]
+    pub fn oldest_repeatable(now: Micros) -> Self {
         Self((now.saturating_sub(REPEATABLE).max(0) as u128 / 1_000) << 80)
     }
 }

@@ -37,17 +37,21 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `sqlite` | `SqliteStore`, a store in a file that one process owns |
-//! | `postgres` | `PostgresStore`, a store in a database that many machines share |
-//! | `postgres-tls` | encrypted connections, for URLs with `sslmode=verify-full` |
-//! | `tokio-postgres`, `sqlx`, `diesel`, `diesel-async`, `sea-orm` | timeouts in the user's own transaction on PostgreSQL, see [`PostgresTransaction`] |
-//! | `sqlx-0-8`, `sea-orm-1` | the same for sqlx 0.8 and sea-orm 1.1 |
 //! | `serde` | `Json`, a payload of any type that serde knows, and serde for ids, rows and figures |
 //! | `uuid` | `TimeoutId` to and from `uuid::Uuid` |
 //! | `opentelemetry` | spans of calls and attempts, over restarts and between machines, see [traces](book::traces) |
 //! | `conformance` | the checks in `conformance` for stores of your own |
 //!
-//! No feature is on by default, so a program names its store.
+//! No feature is on by default. The stores are crates of their own, and a program takes the one
+//! that it uses:
+//!
+//! | crate | store |
+//! |---|---|
+//! | this one | [`MemoryStore`], for tests |
+//! | `timer-durable-sqlite` | a file that one process owns |
+//! | `timer-durable-postgres` | a PostgreSQL database that many machines share, and timeouts in your own transaction |
+//!
+//! The module [`store`] has the trait of stores with its rules, for a store of your own.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -61,8 +65,6 @@ mod builder;
 pub mod conformance;
 mod counting;
 mod done;
-#[cfg(feature = "__drivers")]
-mod drivers;
 mod due;
 mod engine;
 mod error;
@@ -78,15 +80,11 @@ mod message;
 mod new_timeout;
 mod payload;
 mod permits;
-#[cfg(feature = "postgres")]
-mod postgres;
 mod reader_thread;
 mod reading;
 mod retry;
 mod schedule;
 mod shutdown;
-#[cfg(feature = "sqlite")]
-mod sqlite;
 mod stats;
 mod stop;
 pub mod store;
@@ -108,20 +106,9 @@ mod virtual_clock;
 mod weak;
 mod work;
 
-/// The crate of the connection of a [`Transaction`] on an [`SqliteStore`].
-#[cfg(feature = "sqlite")]
-#[doc(no_inline)]
-pub use rusqlite;
-/// The crate of the settings of [`PostgresOptions`].
-#[cfg(feature = "tokio-postgres")]
-#[doc(no_inline)]
-pub use tokio_postgres;
-
 pub use answer::{CancelAnswer, CancelCounts, ResetAnswer, ScheduleAnswer};
 pub use builder::DurableTimerBuilder;
 pub use done::Done;
-#[cfg(feature = "__drivers")]
-pub use drivers::PostgresTransaction;
 pub use due::Due;
 pub use error::Error;
 pub use histogram::{BOUNDS, Histogram};
@@ -132,13 +119,9 @@ pub use memory_store::{Fault, FaultPoint, MemoryStore};
 #[cfg(feature = "serde")]
 pub use payload::Json;
 pub use payload::{AsPayload, Payload, PayloadError};
-#[cfg(feature = "postgres")]
-pub use postgres::{ConnectError, PostgresOptions, PostgresReader, PostgresStore};
 pub use retry::{Later, Retry};
 pub use schedule::Schedule;
 pub use shutdown::DurableStopReport;
-#[cfg(feature = "sqlite")]
-pub use sqlite::{OpenError, SqliteReader, SqliteStore};
 pub use stats::Stats;
 pub use store::{
     Counts, DeadLetter, Filter, Membership, Pending, PendingRow, Reader, Store, StoreError, TimeoutState, TopicDue,

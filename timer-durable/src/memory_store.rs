@@ -342,7 +342,7 @@ impl Store for MemoryStore {
             (fault, inner.clone())
         };
         // The work may use another handle of this store.
-        let result = work(self);
+        let result = work(self, None);
         let mut inner = self.lock();
         if let Err(error) = result {
             let Inner { rows, order, keys, dead, ended, .. } = before;

@@ -2,6 +2,7 @@
 
 use crate::TimeoutId;
 use crate::time::{Micros, When, micros};
+use crate::traces;
 use crate::transaction::IfPending;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,14 +20,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a schedule does nothing until it is given to a call"]
+#[non_exhaustive]
 pub struct Schedule {
-    pub(crate) when: When,
-    pub(crate) key: Option<String>,
-    pub(crate) if_pending: IfPending,
-    pub(crate) id: Option<TimeoutId>,
-    pub(crate) period: Option<Micros>,
-    pub(crate) max_lateness: Option<Micros>,
-    pub(crate) traceparent: Option<String>,
+    /// The due time.
+    pub when: When,
+    /// The key.
+    pub key: Option<String>,
+    /// The effect on a pending timeout with the same key.
+    pub if_pending: IfPending,
+    /// The id, for a call that may be repeated.
+    pub id: Option<TimeoutId>,
+    /// The period in microseconds.
+    pub period: Option<Micros>,
+    /// The limit of lateness in microseconds.
+    pub max_lateness: Option<Micros>,
+    /// The trace of the call, as a `traceparent` of the W3C.
+    pub traceparent: Option<String>,
 }
 
 impl Schedule {
@@ -89,6 +98,13 @@ impl Schedule {
     /// [`TimeoutBuilder::traceparent`](crate::TimeoutBuilder::traceparent) does.
     pub fn traceparent(mut self, traceparent: impl Into<String>) -> Self {
         self.traceparent = Some(traceparent.into());
+        self
+    }
+
+    /// Sets the trace of the current span of OpenTelemetry, if there is one and the schedule has no
+    /// trace. A crate that schedules a timeout of `topic` by itself calls this.
+    pub fn traced(mut self, topic: &str) -> Self {
+        self.traceparent = self.traceparent.or_else(|| traces::created(topic));
         self
     }
 }

@@ -18,9 +18,8 @@ mod figures;
 mod pending;
 mod reader;
 
-pub use crate::time::Micros;
-pub(crate) use due::DueCounts;
-pub use due::TopicDue;
+pub use crate::time::{LeaseTime, Micros, VIRTUAL_START, When, between, micros};
+pub use due::{DueCounts, TopicDue};
 pub use error::StoreError;
 pub use figures::{Counts, Membership};
 pub use pending::{Filter, Pending, PendingRow, StoredPending, TimeoutState};
@@ -28,6 +27,7 @@ pub use reader::{Connect, Reader};
 
 use crate::TimeoutId;
 use crate::transaction::{Operation, Outcome, Target};
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -131,16 +131,13 @@ pub trait StoreTransaction {
     fn time(&self) -> Option<Micros> {
         None
     }
-
-    /// Returns the connection inside the transaction, if the store is an SQLite file.
-    #[cfg(feature = "sqlite")]
-    fn connection(&self) -> Option<&rusqlite::Connection> {
-        None
-    }
 }
 
-/// The work of [`Store::transact`].
-pub type TransactionWork<'w> = &'w mut dyn FnMut(&mut dyn StoreTransaction) -> Result<(), StoreError>;
+/// The work of [`Store::transact`]. Its second argument is the connection inside the transaction,
+/// if the store's crate gives it to the user. [`Transaction::connection`](crate::Transaction::connection)
+/// passes it on to that crate, which knows the type.
+pub type TransactionWork<'w> =
+    &'w mut dyn for<'t> FnMut(&'t mut dyn StoreTransaction, Option<&'t dyn Any>) -> Result<(), StoreError>;
 
 /// A store of timeouts. One thread uses it, and all calls may block.
 pub trait Store: Reader + 'static {

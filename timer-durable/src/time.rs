@@ -8,18 +8,21 @@ pub type Micros = i64;
 /// The time at which virtual time begins, 2001-09-09.
 ///
 /// It is long before the time of any id, so that no id is too old for a store on virtual time.
-pub(crate) const VIRTUAL_START: Micros = 1_000_000_000_000_000;
+pub const VIRTUAL_START: Micros = 1_000_000_000_000_000;
 
 /// A due time, relative to the store's clock or absolute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum When {
+pub enum When {
+    /// After this time, which counts from the write.
     In(Micros),
+    /// At this time.
     At(Micros),
 }
 
 impl When {
     /// Returns the due time. A time in the past is now, so that it sorts behind older timeouts.
-    pub(crate) fn from(self, now: Micros) -> Micros {
+    #[must_use]
+    pub fn from(self, now: Micros) -> Micros {
         match self {
             Self::In(delay) => now.saturating_add(delay),
             Self::At(due) => due.max(now),
@@ -27,24 +30,27 @@ impl When {
     }
 }
 
-/// Returns a duration in microseconds, rounded up.
-pub(crate) fn micros(duration: Duration) -> Micros {
+/// Returns a duration in microseconds, rounded up, so that nothing is due too early.
+#[must_use]
+pub fn micros(duration: Duration) -> Micros {
     Micros::try_from(duration.as_nanos().div_ceil(1_000)).unwrap_or(Micros::MAX)
 }
 
 /// Returns the duration from one time to another, or zero if the other one is earlier.
-pub(crate) fn between(from: Micros, to: Micros) -> Duration {
+#[must_use]
+pub fn between(from: Micros, to: Micros) -> Duration {
     Duration::from_micros(u64::try_from(to.saturating_sub(from)).unwrap_or(0))
 }
 
 /// A time on the clock of a lease. Unlike [`Instant`] on Linux, it goes on while the machine is
 /// suspended, as the server's clock does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct LeaseTime(Duration);
+pub struct LeaseTime(Duration);
 
 impl LeaseTime {
     /// Returns the time now.
-    pub(crate) fn now() -> Self {
+    #[must_use]
+    pub fn now() -> Self {
         let now = read();
         #[cfg(test)]
         let now = now + SUSPENDED.get();
@@ -58,14 +64,14 @@ impl LeaseTime {
     }
 
     /// Returns the time that is `duration` later.
-    #[cfg(feature = "postgres")]
-    pub(crate) fn after(self, duration: Duration) -> Self {
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Self {
         Self(self.0 + duration)
     }
 
     /// Returns the instant at which this time comes, unless the machine is suspended before.
-    #[cfg(feature = "postgres")]
-    pub(crate) fn instant(self) -> Instant {
+    #[must_use]
+    pub fn instant(self) -> Instant {
         // Both clocks are read in the order that gives the earlier instant.
         let now = Instant::now();
         now + self.0.saturating_sub(Self::now().0)
@@ -96,7 +102,7 @@ fn read() -> Duration {
     START.get_or_init(Instant::now).elapsed()
 }
 
-#[cfg(all(test, feature = "postgres"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -53,8 +53,6 @@ pub(crate) struct Rules {
     pub(crate) attempts: u32,
     backoff: Backoff,
     pub(crate) max_lateness: Option<Duration>,
-    #[cfg(feature = "__drivers")]
-    pub(crate) schema: &'static str,
 }
 
 /// The delay after a failed attempt.
@@ -71,13 +69,7 @@ impl<P> Topic<P> {
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         let backoff = Backoff::Jitter(Duration::from_secs(1), Duration::from_secs(3600));
-        let rules = Rules {
-            attempts: 10,
-            backoff,
-            max_lateness: None,
-            #[cfg(feature = "__drivers")]
-            schema: "timer",
-        };
+        let rules = Rules { attempts: 10, backoff, max_lateness: None };
         Self { name, rules, payload: PhantomData }
     }
 
@@ -118,16 +110,6 @@ impl<P> Topic<P> {
     #[must_use]
     pub const fn max_lateness(mut self, limit: Duration) -> Self {
         self.rules.max_lateness = Some(limit);
-        self
-    }
-
-    /// Names the schema of the store for the calls in the user's own transaction, such as
-    /// [`schedule_in`](Self::schedule_in). It is `timer` unless
-    /// [`PostgresOptions::schema`](crate::PostgresOptions::schema) sets another one.
-    #[cfg(feature = "__drivers")]
-    #[must_use]
-    pub const fn schema(mut self, name: &'static str) -> Self {
-        self.rules.schema = name;
         self
     }
 }

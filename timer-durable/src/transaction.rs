@@ -31,7 +31,6 @@ use std::sync::Arc;
 /// # Ok::<(), timer_durable::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
 pub enum IfPending {
     /// Keeps the pending timeout and returns its id.
     #[default]
@@ -58,10 +57,10 @@ pub enum IfPending {
     Refuse,
 }
 
-#[cfg(feature = "__drivers")]
 impl IfPending {
-    /// Returns the name by which the functions of the schema know the value.
-    pub(crate) fn sql_name(self) -> &'static str {
+    /// Returns the name, such as `keep`, by which SQL functions and command lines know the value.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Keep => "keep",
             Self::Replace => "replace",
@@ -125,13 +124,15 @@ impl Insert {
 
     /// Returns the cap and the due time of a timeout that this insert
     /// [debounces](IfPending::Debounce). `cap` is that of the pending timeout, which has `attempts`.
-    pub(crate) fn debounced(&self, cap: Option<Micros>, attempts: u32) -> (Option<Micros>, Micros) {
+    #[must_use]
+    pub fn debounced(&self, cap: Option<Micros>, attempts: u32) -> (Option<Micros>, Micros) {
         let cap = cap.filter(|_| attempts == 0).or(self.cap);
         (cap, cap.map_or(self.due, |cap| self.due.min(cap)))
     }
 
     /// Returns the due time of a pending timeout that this insert [updates](IfPending::Update).
-    pub(crate) fn updated_due(&self, pending: Micros, now: Micros) -> Micros {
+    #[must_use]
+    pub fn updated_due(&self, pending: Micros, now: Micros) -> Micros {
         pending.min(self.period.map_or(self.due, |period| now.saturating_add(period)))
     }
 }
@@ -152,7 +153,6 @@ pub enum Target {
 
 /// An operation on one timeout.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum Operation {
     /// Creates a timeout.
     Insert(Insert),
@@ -230,7 +230,8 @@ pub enum Operation {
 
 impl Operation {
     /// Returns the id that the operation names. A target may be a key instead.
-    pub(crate) fn id(&self) -> Option<TimeoutId> {
+    #[must_use]
+    pub fn id(&self) -> Option<TimeoutId> {
         match self {
             Self::Insert(insert) => Some(insert.id),
             Self::Reset { target, .. } | Self::Cancel(target) => match target {
@@ -247,7 +248,8 @@ impl Operation {
     }
 
     /// Returns the topic and the key that the operation names.
-    pub(crate) fn key(&self) -> Option<(&str, &str)> {
+    #[must_use]
+    pub fn key(&self) -> Option<(&str, &str)> {
         match self {
             Self::Insert(insert) => Some((&insert.topic, insert.key.as_deref()?)),
             Self::Reset { target: Target::Key { topic, key }, .. } | Self::Cancel(Target::Key { topic, key }) => {
@@ -316,7 +318,8 @@ pub enum Outcome {
 /// Returns `true` if all inserts were accepted, so that [`Store::write_all`] keeps them.
 ///
 /// [`Store::write_all`]: crate::store::Store::write_all
-pub(crate) fn are_accepted(inserts: &[Operation], outcomes: &[Outcome]) -> bool {
+#[must_use]
+pub fn are_accepted(inserts: &[Operation], outcomes: &[Outcome]) -> bool {
     inserts.iter().zip(outcomes).all(|pair| match pair {
         (Operation::Insert(insert), Outcome::Kept(_)) => insert.if_pending != IfPending::Refuse,
         (_, outcome) => matches!(outcome, Outcome::Created { .. } | Outcome::Exists | Outcome::Moved(..)),

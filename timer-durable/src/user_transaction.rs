@@ -20,23 +20,6 @@ use std::time::Duration;
 const MAX_PAYLOAD: usize = 1 << 20;
 
 impl Transaction<'_> {
-    /// Returns the connection to the file, inside the transaction.
-    ///
-    /// The names `meta`, `timeout`, `dead`, and those that begin with `timer_` or `timeout_by_`,
-    /// belong to the store. A temporary table or view that hides a table of the store fails the
-    /// transaction. Do not end the transaction by a statement.
-    ///
-    /// # Panics
-    ///
-    /// Panics if the store of the timer is no [`SqliteStore`](crate::SqliteStore). The transaction
-    /// is rolled back then, and its caller gets an error.
-    #[cfg(feature = "sqlite")]
-    #[must_use]
-    #[expect(clippy::expect_used, reason = "it is documented, and becomes an error of the caller")]
-    pub fn connection(&self) -> &rusqlite::Connection {
-        self.store.connection().expect("the store of this timer is no SQLite file, so it has no connection")
-    }
-
     /// Schedules a timeout.
     ///
     /// # Errors
@@ -111,13 +94,11 @@ impl Transaction<'_> {
 }
 
 impl DurableTimer {
-    /// Runs `work` in a transaction of the store and commits it if `work` returns a value. An
-    /// order and the timeout that closes it are written together or not at all.
+    /// Runs `work` in a transaction of the store and commits it if `work` returns a value. Its
+    /// timeouts are scheduled, cancelled and moved together or not at all.
     ///
-    /// The store is an [`SqliteStore`](crate::SqliteStore), whose file has the tables of the user
-    /// as well, or a [`MemoryStore`](crate::MemoryStore), which has no tables. With a
-    /// [`PostgresStore`](crate::PostgresStore), use the transaction of a driver, see
-    /// [`Topic::schedule_in`].
+    /// A store with tables of the user has a call of its own that also gives the connection, such
+    /// as the handle of an SQLite file. With PostgreSQL, use the transaction of a driver instead.
     ///
     /// The call blocks until the transaction is durable. `work` runs on the keeper's thread and
     /// should only execute a few statements, because all other calls wait for it.
@@ -125,29 +106,29 @@ impl DurableTimer {
     /// # Errors
     ///
     /// [`Error::Work`] with the error or the panic of `work`, [`Error::Store`] with
-    /// [`StoreError::Unsupported`](crate::StoreError::Unsupported) for another store, and [`Error::Stopped`]. Nothing was written.
-    /// [`Error::OutcomeUnknown`] if the commit may or may not have been executed.
+    /// [`StoreError::Unsupported`](crate::StoreError::Unsupported) for a store without such
+    /// transactions, and [`Error::Stopped`]. Nothing was written. [`Error::OutcomeUnknown`] if the
+    /// commit may or may not have been executed.
     ///
     /// # Examples
     ///
-    #[cfg_attr(feature = "sqlite", doc = "```no_run")]
-    #[cfg_attr(not(feature = "sqlite"), doc = "```ignore")]
+    /// ```
     /// use std::time::Duration;
-    /// use timer_durable::{Due, DurableTimer, SqliteStore, Topic};
+    /// use timer_durable::{Due, DurableTimer, MemoryStore, Topic};
     ///
+    /// const REMIND: Topic<String> = Topic::new("order.remind");
     /// const CLOSE: Topic<String> = Topic::new("order.close");
     ///
     /// let builder = DurableTimer::builder().topic(CLOSE, |_: &Due<String>| Ok(()));
-    /// let timer = builder.open(SqliteStore::open("shop.db")?)?;
+    /// let (timer, mut driver) = builder.topic(REMIND, |_| Ok(())).build_manual(MemoryStore::new())?;
     /// timer.transaction(|tx| {
-    ///     tx.connection().execute("create table orders(number text primary key)", ())?;
-    ///     tx.connection().execute("insert into orders values ('17')", ())?;
+    ///     tx.new_timeout(REMIND, Duration::from_secs(900), "17")?;
     ///     tx.new_timeout(CLOSE, Duration::from_secs(1800), "17")?;
     ///     Ok(())
     /// })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// assert_eq!(driver.advance(Duration::from_secs(1800)), 2);
+    /// # Ok::<(), timer_durable::Error>(())
     /// ```
-    #[doc(alias = "with_connection")]
     pub fn transaction<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<R, WorkError> + Send + 'static,

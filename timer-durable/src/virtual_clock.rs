@@ -105,7 +105,7 @@ impl VirtualClock {
     /// Drops the timers on this clock as the death of a process does. Handlers that have begun do
     /// not report, and calls find the timers stopped. The stores keep what was committed. They can
     /// be opened again on this clock, a file by another
-    /// [`SqliteStore::open`](crate::SqliteStore::open).
+    /// the `open` of a file.
     pub fn crash(&self) {
         let keepers = std::mem::take(&mut self.inner.lock().keepers);
         keepers.into_values().filter_map(|(keeper, _)| keeper.upgrade()).for_each(|keeper| keeper.crash());

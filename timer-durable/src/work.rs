@@ -5,6 +5,7 @@ use crate::store::{Micros, StoreTransaction};
 use crate::time::micros;
 use crate::traces::Current;
 use crate::transaction::{Operation, Outcome};
+use std::any::Any;
 use std::fmt;
 use std::sync::mpsc;
 use std::time::Instant;
@@ -19,6 +20,7 @@ pub(crate) type WorkError = Box<dyn std::error::Error + Send + Sync>;
 /// this type returns an error, the transaction can go on without that change.
 pub struct Transaction<'t> {
     pub(crate) store: &'t mut dyn StoreTransaction,
+    pub(crate) connection: Option<&'t dyn Any>,
     /// The time at which the transaction began, on both clocks.
     pub(crate) begun: (Instant, Micros),
     pub(crate) instance: u32,
@@ -26,7 +28,14 @@ pub struct Transaction<'t> {
     pub(crate) executed: Vec<(Operation, Outcome)>,
 }
 
-impl Transaction<'_> {
+impl<'t> Transaction<'t> {
+    /// Returns the connection inside the transaction, or `None` if the store gives none. The crate
+    /// of the store knows the type, and its own calls give the connection to the user.
+    #[must_use]
+    pub fn connection(&self) -> Option<&'t dyn Any> {
+        self.connection
+    }
+
     /// Returns the current time on the store's clock.
     pub(crate) fn now(&self) -> Micros {
         let (begun, then) = self.begun;

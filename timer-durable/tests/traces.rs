@@ -4,9 +4,6 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
 #[allow(dead_code, reason = "other tests use more of it")]
-#[path = "durable/folder.rs"]
-mod folder;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -17,9 +14,7 @@ use opentelemetry::trace::{Span as _, SpanContext, SpanKind, Status, TraceContex
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, Span, SpanData, SpanProcessor};
-use timer_durable::{Done, Due, DurableTimer, DurableTimerBuilder, Later, MemoryStore, Retry, SqliteStore, Topic};
-
-use folder::Folder;
+use timer_durable::{Done, Due, DurableTimer, DurableTimerBuilder, Later, MemoryStore, Retry, Topic};
 
 const SECOND: Duration = Duration::from_secs(1);
 const CLOSE: Topic<String> = Topic::new("order.close");
@@ -101,12 +96,12 @@ fn builder() -> DurableTimerBuilder {
 #[test]
 fn a_trace_leads_from_the_request_to_the_handler_over_a_restart() {
     exporter();
-    let folder = Folder::new();
-    let (timer, driver) = builder().build_manual(SqliteStore::open(folder.file()).unwrap()).unwrap();
+    let store = MemoryStore::new();
+    let (timer, driver) = builder().build_manual(store.clone()).unwrap();
     let (request, id) = request(|| timer.new_timeout(CLOSE, 60 * SECOND, "17").unwrap());
     driver.crash();
     drop(timer);
-    let (timer, mut driver) = builder().build_manual(SqliteStore::open(folder.file()).unwrap()).unwrap();
+    let (timer, mut driver) = builder().build_manual(store.clone()).unwrap();
     assert!(driver.advance(3600 * SECOND) >= 3);
     drop(timer);
 

@@ -26,7 +26,7 @@ const STEPS: &[Step] = &[
         Cargo(&[
             "fmt --all --check",
             "fmt --manifest-path timer-core/fuzz/Cargo.toml --check",
-            "fmt --manifest-path timer-durable/drivers/Cargo.toml --check",
+            "fmt --manifest-path timer-durable-postgres/drivers/Cargo.toml --check",
         ]),
     ),
     // The tests contain this step too, but here it reports before anything is compiled.
@@ -89,7 +89,7 @@ const ALONE: &[Step] = &[("durable-long-run", Call(durable_long_run)), ("instruc
 const CLIPPY_DURABLE_TESTS: &str = "clippy -p timer-durable --no-default-features --tests -- -D warnings";
 
 /// The feature whose dependency needs a newer compiler than the libraries.
-const NEEDS_NEWER_COMPILER: &str = "timer-durable/sqlx";
+const NEEDS_NEWER_COMPILER: &str = "timer-durable-postgres/sqlx";
 
 /// `rust-version` of the libraries.
 const MSRV: &str = "1.85";
@@ -173,7 +173,7 @@ fn durable(sh: &Shell) -> Result {
         &[
             "test {all} --test model -- mutant every_configuration",
             "test {all} --test ledger --test ledger_postgres",
-            "test {all} --test durable -- ledger",
+            "test {all} --test sqlite -- ledger",
         ],
     )
 }
@@ -183,7 +183,7 @@ fn drivers(sh: &Shell) -> Result {
     need("pkg-config --exists libpq", "client library of PostgreSQL (apt-get install libpq-dev pkg-config)")?;
     sh.set_var("TIMER_LEDGER_KILLS", "200");
     let lines = each_feature(&metadata(sh)?, is_heavy);
-    let tests = "test --no-fail-fast --manifest-path timer-durable/drivers/Cargo.toml";
+    let tests = "test --no-fail-fast --manifest-path timer-durable-postgres/drivers/Cargo.toml";
     cargo(sh, &lines.iter().map(String::as_str).chain([tests]).collect::<Vec<_>>())
 }
 

@@ -8,11 +8,23 @@ use xshell::{Shell, cmd};
 use crate::run::Result;
 
 /// The crates that are published, in the order of their arrows.
-pub(crate) const LIBRARIES: [&str; 6] =
-    ["timer-executor", "timer-core", "timer-durable", "timer-metrics", "timer-live", "timer-adapters"];
+pub(crate) const LIBRARIES: [&str; 8] = [
+    "timer-executor",
+    "timer-core",
+    "timer-durable",
+    "timer-durable-sqlite",
+    "timer-durable-postgres",
+    "timer-metrics",
+    "timer-live",
+    "timer-adapters",
+];
 
 /// The adapters and the crates below them.
 pub(crate) const ADAPTERS_AND_CORE: [&str; 3] = ["timer-adapters", "timer-core", "timer-executor"];
+
+/// The tests that are generic over the store, with the parts that tests of several crates share. It
+/// is no part of a published crate.
+const TESTS: &str = "timer-durable-tests";
 
 /// Each crate, with the crates of the workspace that it may depend on.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -20,11 +32,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("timer-core", &["timer-executor"]),
     ("timer-metrics", &["timer-core", "timer-durable"]),
     ("timer-live", &["timer-core", "timer-metrics", "timer-durable"]),
-    ("timer-durable", &["timer-executor", "timer-core"]),
+    ("timer-durable", &["timer-executor", "timer-core", TESTS]),
+    ("timer-durable-sqlite", &["timer-durable", TESTS]),
+    ("timer-durable-postgres", &["timer-executor", "timer-durable", TESTS]),
+    (TESTS, &["timer-core", "timer-durable"]),
     ("timer-durable-model", &[]),
-    ("timer-cli", &["timer-durable"]),
-    ("order-service", &["timer-durable"]),
-    ("half-a-year", &["timer-adapters", "timer-core", "timer-durable"]),
+    ("timer-cli", &["timer-durable", "timer-durable-sqlite", "timer-durable-postgres"]),
+    ("order-service", &["timer-durable", "timer-durable-sqlite", "timer-durable-postgres"]),
+    ("half-a-year", &["timer-adapters", "timer-core", "timer-durable", "timer-durable-sqlite"]),
     ("timer-adapters", &["timer-core"]),
     ("timer-bench", &LIBRARIES),
     ("examples", &LIBRARIES),
@@ -65,7 +80,10 @@ pub(crate) fn arrows(metadata: &Value) -> Vec<String> {
             let needs = text(&dependency["name"]);
             // A crate may enable its own features for its tests.
             let is_own = needs == name && dependency["kind"] == "dev";
-            if ARROWS.iter().any(|(known, _)| *known == needs) && !allowed.contains(&needs) && !is_own {
+            // Programs are not published.
+            let is_test = needs == TESTS && !LIBRARIES.contains(&name);
+            let is_known = ARROWS.iter().any(|(known, _)| *known == needs);
+            if is_known && !allowed.contains(&needs) && !is_own && !is_test {
                 faults.push(format!("{name} depends on {needs}; it may depend on {allowed:?} only, so move the code"));
             }
             // An optional dependency is the user's choice, and tests may depend on anything.

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use timer_adapters::tokio;
 use timer_core::Timer;
-use timer_durable::{Done, Due, DurableTimer, MemoryStore, Retry, SqliteStore, Topic, VirtualClock};
+use timer_durable::{Done, Due, DurableTimer, MemoryStore, Retry, Topic, VirtualClock};
+use timer_durable_sqlite::SqliteStore;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};

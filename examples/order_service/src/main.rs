@@ -21,7 +21,9 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
-use timer_durable::{Due, DurableTimer, PostgresStore, Retry, Schedule, Topic};
+use timer_durable::{Due, DurableTimer, Retry, Schedule, Topic};
+use timer_durable_postgres::PostgresStore;
+use timer_durable_postgres::prelude::*;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 

@@ -1,10 +1,6 @@
 //! The service as its users see it. It is killed while an order is open, and closes it later.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test panics on an unexpected error")]
 
-#[allow(dead_code, reason = "other tests use the rest of it")]
-#[path = "../../../timer-durable/tests/support/postgres_server.rs"]
-mod postgres_server;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -89,7 +85,7 @@ fn the_readme_shows_lines_of_the_service() {
 
 #[test]
 fn orders_in_postgres_outlive_the_service() {
-    let Some(server) = postgres_server::shared() else { return };
+    let Some(server) = timer_durable_tests::postgres_server::shared() else { return };
     // The role of the tests has the name of the timer's schema, which would be its first schema.
     let database = server.create_database();
     server.sql(&database, "create role shop superuser login password 'x'");

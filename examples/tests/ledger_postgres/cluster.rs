@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 
 use crate::account::Account;
-use crate::postgres_server::{Server, send};
+use timer_durable_tests::postgres_server::{Server, send};
 
 /// The commands to one process that may wait for an answer at a time.
 const MAX_UNANSWERED: i64 = 64;

@@ -12,9 +12,6 @@
 mod account;
 mod cluster;
 mod points;
-#[allow(dead_code, reason = "other tests use the rest of it")]
-#[path = "../../../timer-durable/tests/support/postgres_server.rs"]
-mod postgres_server;
 mod proxy;
 #[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "../ledger/shim.rs"]
@@ -24,8 +21,8 @@ use std::time::Duration;
 
 use cluster::{Cluster, LEASE};
 use points::{Point, Points};
-use postgres_server::{Server, Shutdown};
 use proxy::Proxy;
+use timer_durable_tests::postgres_server::{Server, Shutdown};
 
 const MILLI: Duration = Duration::from_millis(1);
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::postgres_server::Server;
+use timer_durable_tests::postgres_server::Server;
 
 /// A moment at which a node may be held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

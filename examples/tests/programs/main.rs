@@ -10,9 +10,6 @@ mod metrics_export;
 mod migrating_from_netty;
 mod order_close;
 mod payments;
-#[allow(dead_code, reason = "other tests use the rest of it")]
-#[path = "../../../timer-durable/tests/support/postgres_server.rs"]
-mod postgres_server;
 mod redis_stand_in;
 mod rpc_timeouts;
 

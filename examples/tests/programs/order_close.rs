@@ -3,8 +3,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
-use super::postgres_server::Server;
 use super::{command_line, number, run_command, success};
+use timer_durable_tests::postgres_server::Server;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_order_close");
 

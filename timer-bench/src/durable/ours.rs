@@ -6,9 +6,9 @@ use std::pin::Pin;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
-use timer_durable::{
-    Due, DurableTimer, DurableTimerBuilder, Error, PostgresStore, SqliteStore, Store, TimeoutId, Topic,
-};
+use timer_durable::{Due, DurableTimer, DurableTimerBuilder, Error, Store, TimeoutId, Topic};
+use timer_durable_postgres::PostgresStore;
+use timer_durable_sqlite::SqliteStore;
 
 const TOPIC: Topic<Vec<u8>> = Topic::new("bench");
 

@@ -13,10 +13,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-#[allow(dead_code, clippy::expect_used, reason = "tests use the rest of it, and a benchmark may panic, too")]
-#[path = "../../../timer-durable/tests/support/postgres_server.rs"]
-mod postgres_server;
-use postgres_server::Server;
+use timer_durable_tests::postgres_server::Server;
 
 /// An empty store. It is removed at the end.
 pub(super) enum Fresh {

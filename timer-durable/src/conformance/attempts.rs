@@ -4,6 +4,7 @@ use super::{Bench, Check, ok};
 use crate::TimeoutId;
 use crate::store::{Counts, Position, Store, StoreError, StoreTransaction};
 use crate::transaction::{Attempt, IfPending, Insert, NextRun, Operation, Outcome, Target};
+use std::any::Any;
 
 pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
     vec![
@@ -252,14 +253,15 @@ fn completes<S: Store>(bench: &mut Bench<S>) {
     let id = bench.insert(past);
     bench.attempt(id);
     let end = |attempt| Operation::Done { id, attempt, next: None, then: Vec::new() };
-    let mut fails = |_: &mut dyn StoreTransaction| Err(StoreError::Failed("the work fails".to_owned()));
+    let mut fails =
+        |_: &mut dyn StoreTransaction, _: Option<&dyn Any>| Err(StoreError::Failed("the work fails".to_owned()));
     match bench.store.transact(&mut fails) {
         Err(StoreError::Unsupported(_)) => return,
         failed => assert!(matches!(failed, Err(StoreError::Failed(_))), "{failed:?}"),
     }
     let insert = Insert::new(TimeoutId::made_by(bench.store.instance()), past, "topic");
     let mut execute = |may_commit: bool| {
-        bench.store.transact(&mut |tx| {
+        bench.store.transact(&mut |tx, _| {
             assert_eq!(tx.execute(&end(2)), Ok(Outcome::NotFound), "not the last attempt");
             assert_eq!(tx.execute(&end(1)), Ok(Outcome::Changed(id)));
             assert_eq!(tx.execute(&Operation::Insert(insert.clone())), Ok(Outcome::Created { replaced: None }));

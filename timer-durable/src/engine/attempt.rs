@@ -29,8 +29,6 @@ pub(crate) struct Started {
     pub(crate) begun: Micros,
     pub(crate) keeper: KeeperHandle,
     pub(crate) late: Late,
-    #[cfg(feature = "__drivers")]
-    pub(crate) schema: &'static str,
 }
 
 impl Started {
@@ -157,7 +155,6 @@ impl KeeperHandle {
     }
 
     /// Notes that a transaction of the user ends the attempt, if it is committed.
-    #[cfg(feature = "__drivers")]
     pub(crate) fn end_in_transaction(&self) {
         self.progress.end_in_transaction();
     }

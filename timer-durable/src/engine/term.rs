@@ -65,7 +65,6 @@ pub(crate) struct Progress {
     cut_off: AtomicBool,
     /// The waker of an async handler that has a time limit.
     waker: Mutex<Option<Waker>>,
-    #[cfg(feature = "__drivers")]
     in_transaction: AtomicBool,
 }
 
@@ -127,7 +126,6 @@ impl Progress {
     }
 
     /// Notes that a transaction of the user ends the attempt, if it is committed.
-    #[cfg(feature = "__drivers")]
     pub(super) fn end_in_transaction(&self) {
         // ORDERING: Release, pairs with `is_in_transaction`.
         self.in_transaction.store(true, Ordering::Release);
@@ -135,10 +133,7 @@ impl Progress {
 
     pub(super) fn is_in_transaction(&self) -> bool {
         // ORDERING: Acquire, pairs with `end_in_transaction`.
-        #[cfg(feature = "__drivers")]
-        return self.in_transaction.load(Ordering::Acquire);
-        #[cfg(not(feature = "__drivers"))]
-        false
+        self.in_transaction.load(Ordering::Acquire)
     }
 }
 

@@ -23,24 +23,27 @@ impl TopicDue {
 }
 
 /// Counts timeouts by topic and by the first delay within which they are due.
-pub(crate) struct DueCounts<'d> {
+#[derive(Clone, Debug)]
+pub struct DueCounts<'d> {
     delays: &'d [Micros],
     topics: BTreeMap<String, Vec<u64>>,
 }
 
 impl<'d> DueCounts<'d> {
-    /// `delays` ascend.
-    pub(crate) fn new(delays: &'d [Micros]) -> Self {
+    /// Returns no counts yet. The delays ascend, as those of
+    /// [`Reader::due_within`](crate::Reader::due_within) do.
+    #[must_use]
+    pub fn new(delays: &'d [Micros]) -> Self {
         Self { delays, topics: BTreeMap::new() }
     }
 
     /// Counts a timeout that is due after `delay`, unless that is after the last delay.
-    pub(crate) fn add(&mut self, topic: &str, delay: Micros) {
+    pub fn add(&mut self, topic: &str, delay: Micros) {
         self.add_step(topic, self.delays.partition_point(|step| *step < delay), 1);
     }
 
     /// Adds timeouts that are due within the delay with this index, and not within those before.
-    pub(crate) fn add_step(&mut self, topic: &str, step: usize, count: u64) {
+    pub fn add_step(&mut self, topic: &str, step: usize, count: u64) {
         if step >= self.delays.len() {
             return;
         }
@@ -50,7 +53,9 @@ impl<'d> DueCounts<'d> {
         self.topics.get_mut(topic).into_iter().for_each(|counts| counts[step] += count);
     }
 
-    pub(crate) fn finish(self) -> Vec<TopicDue> {
+    /// Returns the numbers of the topics that were counted, in the order of their names.
+    #[must_use]
+    pub fn finish(self) -> Vec<TopicDue> {
         let sum = |(topic, mut counts): (String, Vec<u64>)| {
             (1..counts.len()).for_each(|step| counts[step] += counts[step - 1]);
             TopicDue::new(topic, counts)

@@ -10,7 +10,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The state of a timeout that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
-#[non_exhaustive]
 pub enum TimeoutState {
     /// It waits for its due time, or for a handler.
     Pending,
@@ -188,7 +187,8 @@ impl Filter {
     }
 
     /// Returns `true` if the filter shows the row, for a store that reads all of them.
-    pub(crate) fn shows(&self, row: &PendingRow) -> bool {
+    #[must_use]
+    pub fn shows(&self, row: &PendingRow) -> bool {
         let prefix = self.key_prefix.as_deref();
         self.topic.as_deref().is_none_or(|topic| row.topic == topic)
             && prefix.is_none_or(|prefix| row.key.as_deref().is_some_and(|key| key.starts_with(prefix)))

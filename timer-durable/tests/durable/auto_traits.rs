@@ -59,18 +59,3 @@ auto_traits! {
     timer_durable::Json<()>: 1 1 1 1,
     timer_durable::Json<Task>: 1 0 1 0,
 }
-
-#[cfg(feature = "sqlite")]
-auto_traits! {
-    timer_durable::OpenError: 1 1 1 1,
-    timer_durable::SqliteReader: 1 0 1 0,
-    timer_durable::SqliteStore: 1 0 1 0,
-}
-
-#[cfg(feature = "postgres")]
-auto_traits! {
-    timer_durable::ConnectError: 1 1 1 1,
-    timer_durable::PostgresOptions: 1 1 1 0,
-    timer_durable::PostgresReader: 1 1 1 0,
-    timer_durable::PostgresStore: 1 0 1 0,
-}

@@ -1,85 +1,14 @@
-//! Handlers that panic, block, or run as futures, on a real file and through the public API.
+//! Handlers that run as futures, and payloads that panic, through the public API.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use timer_durable::{Due, DurableTimer, MemoryStore, Payload, PayloadError, Retry, SqliteStore, Topic};
+use timer_durable::{Due, DurableTimer, MemoryStore, Payload, PayloadError, Retry, Topic};
 
-use crate::folder::Folder;
-use crate::stops::stop_now;
 use crate::t;
-
-const LONG: Duration = Duration::from_secs(60);
-
-fn wait_for(is_true: impl Fn() -> bool) {
-    let begun = std::time::Instant::now();
-    while !is_true() {
-        assert!(begun.elapsed() < LONG, "the condition did not come true");
-        std::thread::park_timeout(Duration::from_millis(1));
-    }
-}
-
-#[test]
-fn a_panic_on_a_file_harms_its_timeout_only() {
-    let folder = Folder::new();
-    let (sender, ran) = channel();
-    let timer = DurableTimer::builder()
-        .topic(
-            Topic::new("bad").attempts(2).backoff(Duration::ZERO, Duration::ZERO),
-            |due: &Due<String>| -> Result<(), Retry> { panic!("{} is bad", due.payload()) },
-        )
-        .topic(Topic::new("good"), move |due: &Due<String>| Ok(sender.send(due.payload().clone())?))
-        .open(SqliteStore::open(folder.file()).unwrap())
-        .unwrap();
-    timer.new_timeout(Topic::new("bad"), Duration::ZERO, &"a".to_owned()).unwrap();
-    timer.new_timeout(Topic::new("good"), Duration::ZERO, &"b".to_owned()).unwrap();
-    assert_eq!(ran.recv_timeout(LONG).unwrap(), "b", "D11");
-    wait_for(|| timer.stats().buried == 1 && timer.stats().done == 1);
-    let letters = timer.dead_letters(Some("bad"), None, 9).unwrap();
-    assert_eq!((letters[0].attempt, letters[0].payload.as_slice()), (2, b"a".as_slice()), "D11: its bytes are kept");
-    assert!(letters[0].reason.contains("a is bad"), "{letters:?}");
-    assert_eq!(timer.counts().unwrap().pending, 0, "D2");
-}
-
-#[test]
-fn a_blocked_handler_holds_up_no_other_one() {
-    let folder = Folder::new();
-    let (release, blocked): (Sender<()>, Receiver<()>) = channel();
-    let blocked = Mutex::new(blocked);
-    let (sender, ran) = channel();
-    let blocks = sender.clone();
-    let timer = DurableTimer::builder()
-        .topic(Topic::new("blocks"), move |due: &Due<()>| {
-            blocks.send(due.attempt())?;
-            // The sender is dropped at the end of the test.
-            let _ended = blocked.lock().unwrap().recv();
-            Ok(())
-        })
-        .topic(Topic::new("runs"), move |due: &Due<()>| Ok(sender.send(due.attempt())?))
-        .open(SqliteStore::open(folder.file()).unwrap())
-        .unwrap();
-    let id = timer.new_timeout(Topic::new("blocks"), Duration::ZERO, &()).unwrap();
-    ran.recv_timeout(LONG).unwrap();
-    timer.new_timeout(Topic::new("runs"), Duration::ZERO, &()).unwrap();
-    ran.recv_timeout(LONG).unwrap();
-    assert_eq!(timer.cancel_by_id(id).unwrap(), timer_durable::CancelAnswer::Running, "D9");
-    wait_for(|| timer.stats().done == 1);
-    let report = stop_now(&timer);
-    assert_eq!((report.unfinished, report.released), (1, true), "`stop` keeps its limit");
-    drop(timer);
-
-    let (sender, ran) = channel();
-    let timer = DurableTimer::builder()
-        .topic(Topic::new("blocks"), move |due: &Due<()>| Ok(sender.send(due.attempt())?))
-        .open(SqliteStore::open(folder.file()).unwrap())
-        .unwrap();
-    assert_eq!(ran.recv_timeout(LONG).unwrap(), 2, "D3");
-    drop((timer, release));
-}
 
 /// A future that a runtime has been asked to run.
 type SpawnedFuture = Pin<Box<dyn Future<Output = ()> + Send>>;

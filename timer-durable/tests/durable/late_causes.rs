@@ -390,10 +390,3 @@ fn the_worst_attempts_are_named_unless_keys_are_hidden() {
         assert_eq!((&*worst[1].topic, worst[1].key.as_deref()), ("t", key.map(|_| "k1")));
     }
 }
-
-#[cfg(feature = "sqlite")]
-#[test]
-fn lateness_in_a_file_is_explained() {
-    let folder = crate::folder::Folder::new();
-    crate::explained::check(|builder| builder.open(timer_durable::SqliteStore::open(folder.file()).unwrap()).unwrap());
-}

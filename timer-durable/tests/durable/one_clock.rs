@@ -4,118 +4,18 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
-use std::time::Duration;
 
-use fastrand::Rng;
 use futures::FutureExt;
-use timer_core::{ManualDriver, Timeout, Timer};
-use timer_durable::{
-    Done, Due, DurableTimer, DurableTimerBuilder, Error, MemoryStore, Retry, Store, StoreError, TimeoutId, Topic,
-    VirtualClock,
-};
+use timer_durable::{Done, Due, DurableTimer, Error, MemoryStore, StoreError, TimeoutId, Topic};
+use timer_durable_tests::one_clock::{DAY, SECOND, check, manual};
 
 use crate::scripted::ScriptedStore;
 use crate::t;
-
-const SECOND: Duration = Duration::from_secs(1);
-const DAY: Duration = Duration::from_secs(86_400);
-
-/// The place of a timer in the order of one instant, the time for which a timeout of it was
-/// scheduled, its attempt, and the time at which it ran.
-type Run = (usize, Duration, u32, Duration);
-
-#[derive(Clone)]
-struct Trace(Arc<Mutex<Vec<Run>>>, Timer, std::time::Instant);
-
-impl Trace {
-    fn new(memory: &Timer) -> Self {
-        Self(Arc::default(), memory.clone(), memory.now())
-    }
-
-    fn now(&self) -> Duration {
-        self.1.now() - self.2
-    }
-
-    fn note(&self, place: usize, planned: Duration, attempt: u32) {
-        let now = self.now();
-        self.0.lock().unwrap().push((place, planned, attempt, now));
-    }
-
-    /// Returns a builder of a timer whose handler notes its runs and sometimes fails. A payload is
-    /// a time in milliseconds.
-    fn builder(&self, place: usize, seed: u64) -> DurableTimerBuilder {
-        let (trace, random) = (self.clone(), Mutex::new(Rng::with_seed(seed)));
-        DurableTimer::builder().seed(seed).topic(t(), move |due: &Due<String>| {
-            trace.note(place, Duration::from_millis(due.payload().parse()?), due.attempt());
-            if random.lock().unwrap().u8(..) < 50 { Err(Retry::new("no bank")) } else { Ok(()) }
-        })
-    }
-}
-
-fn manual() -> (Timer, ManualDriver, VirtualClock) {
-    let (memory, driver) = Timer::builder().build_manual().unwrap();
-    let clock = VirtualClock::new(&memory);
-    (memory, driver, clock)
-}
-
-/// Runs timeouts in memory, in a memory store and in a second store, which may crash on the way.
-fn run<S: Store>(seed: u64, crashes: bool, open: impl Fn() -> S) -> Vec<Run> {
-    let ((memory, mut driver, clock), mut random) = (manual(), Rng::with_seed(seed));
-    let trace = Trace::new(&memory);
-    let memory_store = MemoryStore::new();
-    let start = |seed| {
-        let first = trace.builder(1, seed).open_on(memory_store.clone(), &clock).unwrap();
-        [first, trace.builder(2, seed).open_on(open(), &clock).unwrap()]
-    };
-    let mut timers = start(seed);
-    for step in 0..100 {
-        let delay = random.u32(0..7_200) * 60 * SECOND;
-        let planned = trace.now() + delay;
-        // They are due at the same time.
-        for place in [2, 1, 0, 2] {
-            let (trace, text) = (trace.clone(), planned.as_millis().to_string());
-            match place {
-                0 => _ = memory.new_timeout(delay, move |_: &Timeout| trace.note(0, planned, 1)).unwrap(),
-                place => _ = timers[place - 1].new_timeout(t(), delay, &text).unwrap(),
-            }
-        }
-        driver.advance(random.u32(0..1_440) * 60 * SECOND);
-        if crashes && step % 30 == 29 {
-            clock.crash();
-            timers = start(seed + step);
-        }
-    }
-    driver.advance(30 * DAY);
-    assert!(timers.iter().all(|timer| timer.counts().unwrap().pending == 0));
-    std::mem::take(&mut *trace.0.lock().unwrap())
-}
-
-/// Checks the promises of one clock, and that the seed alone decides.
-fn check<S: Store>(open: impl Fn(u64) -> S) {
-    for (file, (seed, crashes)) in [(7, false), (7, true)].into_iter().enumerate() {
-        let runs = run(seed, crashes, || open(file as u64));
-        let first: Vec<Run> = runs.iter().copied().filter(|run| run.2 == 1).collect();
-        assert_eq!(first.len(), 400, "each timeout has run");
-        let late = first.iter().find(|(_, planned, _, ran)| ran != planned);
-        assert_eq!(late, None, "each first run is at its time, also after a crash");
-        assert!(first.is_sorted_by_key(|(place, planned, ..)| (*planned, *place)), "{first:?}");
-        assert!(runs.len() > 440 && runs.is_sorted_by_key(|run| run.3), "retries are in order, too");
-        assert_eq!(run(seed, crashes, || open(10 + file as u64)), runs, "the same runs");
-        assert_ne!(run(seed + 1, crashes, || open(20 + file as u64)), runs);
-    }
-}
 
 #[test]
 fn timers_on_one_clock_keep_the_order_of_time() {
     let stores = [(); 32].map(|()| MemoryStore::new());
     check(|file| stores[file as usize].clone());
-}
-
-#[cfg(feature = "sqlite")]
-#[test]
-fn a_file_on_the_clock_of_a_timer_goes_on_after_a_crash() {
-    let folder = crate::folder::Folder::new();
-    check(|file| timer_durable::SqliteStore::open(folder.path().join(file.to_string())).unwrap());
 }
 
 #[test]
@@ -187,54 +87,6 @@ fn an_async_handler_ends_at_its_limit_or_when_it_is_ready() {
     }
     assert_eq!(timer.stats().done, 1, "its end is written without another call");
     assert_eq!(driver.next_deadline(), Some(memory.now() + DAY));
-}
-
-#[cfg(feature = "sqlite")]
-#[test]
-fn a_file_that_fails_does_not_stop_virtual_time() {
-    let folder = crate::folder::Folder::new();
-    let store = timer_durable::SqliteStore::open(folder.file()).unwrap();
-    let (timer, mut driver) = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).build_manual(store).unwrap();
-    timer.new_timeout(t::<()>(), SECOND, &()).unwrap();
-    assert!(timer.get_by_id_async(t::<()>(), TimeoutId::new()).now_or_never().is_some(), "no thread reads");
-    let sql = |sql: &'static str| timer.transaction(move |tx| Ok(tx.connection().execute_batch(sql)?)).unwrap();
-    sql("create trigger refusal before update of begun on timeout begin select raise(abort, 'not now'); end");
-    assert_eq!(driver.advance(60 * SECOND), 0);
-    sql("drop trigger refusal");
-    assert_eq!(driver.advance(60 * SECOND), 1);
-    timer.new_timeout(t::<()>(), SECOND, &()).unwrap();
-    std::fs::remove_file(folder.file()).unwrap();
-    assert_eq!(driver.advance(60 * SECOND), 0);
-    assert!(matches!(timer.new_timeout(t::<()>(), SECOND, &()), Err(Error::Store(_))));
-}
-
-#[cfg(feature = "sqlite")]
-#[test]
-fn timeouts_of_a_downtime_are_overdue() {
-    let (folder, (_memory, mut driver, clock)) = (crate::folder::Folder::new(), manual());
-    let open = || {
-        let store = timer_durable::SqliteStore::open(folder.file()).unwrap();
-        DurableTimer::builder().overdue_rate(1).topic(t(), |_: &Due<()>| Ok(())).open_on(store, &clock).unwrap()
-    };
-    let timer = open();
-    (0..3).for_each(|_| _ = timer.new_timeout(t::<()>(), DAY, &()).unwrap());
-    clock.crash();
-    assert!(matches!(timer.new_timeout(t::<()>(), DAY, &()), Err(Error::Stopped)));
-    driver.advance(2 * DAY);
-    let timer = open();
-    let done = [Duration::ZERO, SECOND, SECOND].map(|by| {
-        driver.advance(by);
-        timer.stats().done
-    });
-    assert_eq!(done, [1, 2, 3]);
-    timer.new_timeout(t::<()>(), 60 * DAY, &()).unwrap();
-    let turns = timer.stats().turns;
-    assert_eq!((driver.advance(30 * DAY), timer.stats().turns), (0, turns), "D14");
-    timer.pause(t::<()>()).unwrap();
-    driver.advance(90 * DAY);
-    let turns = timer.stats().turns - turns;
-    assert!(turns < 10, "no look at the figures of a paused topic stops the time: {turns} turns");
-    assert_eq!(clock.now(), std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000) + 122 * DAY + 2 * SECOND);
 }
 
 #[test]

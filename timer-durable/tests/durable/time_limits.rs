@@ -1,18 +1,14 @@
 //! Time limits of topics.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use timer_durable::{Due, DurableTimer, Error, MemoryStore, Retry, Topic};
+use timer_durable::{Due, DurableTimer, Error, MemoryStore, Topic};
 
 use crate::t;
 
 const SECOND: Duration = Duration::from_secs(1);
-const LIMIT: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(60);
-const GOOD: Topic<()> = Topic::new("good");
 
 fn schedule<P: timer_durable::Payload>(timer: &DurableTimer, topic: Topic<P>, payload: &P) {
     timer.new_timeout(topic, Duration::ZERO, payload).unwrap();
@@ -25,49 +21,6 @@ impl Drop for Dropped {
     fn drop(&mut self) {
         let _sent = self.0.send(self.1);
     }
-}
-
-#[cfg(feature = "sqlite")]
-#[test]
-fn blocking_handlers_that_hang_lose_their_places_and_threads() {
-    const HANGING: usize = 12;
-    let folder = crate::folder::Folder::new();
-    let store = timer_durable::SqliteStore::open(folder.file()).unwrap();
-    let (open, gate) = channel::<()>();
-    let (gate, late) = (Mutex::new(gate), Arc::new(AtomicUsize::new(0)));
-    let (cancelled, good) = (late.clone(), channel());
-    let (second, seconds) = channel();
-    let hangs = move |due: &Due<()>| {
-        if due.attempt() > 1 {
-            return second.send(due.id()).map_err(Retry::new);
-        }
-        // The handlers return one after the other, when the test is over.
-        let _open = gate.lock().unwrap().recv();
-        cancelled.fetch_add(usize::from(due.is_cancelled()), Ordering::Relaxed);
-        Ok(())
-    };
-    let topic = t::<()>().backoff(Duration::ZERO, Duration::ZERO);
-    let timer = DurableTimer::builder()
-        .max_running(8)
-        .topic(topic, hangs)
-        .time_limit(LIMIT)
-        .topic(GOOD, move |_: &Due<()>| good.0.send(()).map_err(Retry::new))
-        .open(store)
-        .unwrap();
-    (0..HANGING).for_each(|_| schedule(&timer, topic, &()));
-    schedule(&timer, GOOD, &());
-    good.1.recv_timeout(PATIENCE).expect("another topic has a thread");
-    let mut ids: Vec<_> = (0..HANGING).map(|_| seconds.recv_timeout(PATIENCE).unwrap()).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    assert_eq!(ids.len(), HANGING, "each has one second attempt");
-    assert_eq!(timer.stats().timed_out, HANGING as u64);
-    drop(open);
-    while late.load(Ordering::Relaxed) < HANGING {
-        std::thread::yield_now();
-    }
-    timer.stop(PATIENCE).unwrap();
-    assert_eq!(timer.stats().done, HANGING as u64 + 1, "no late answer ends anything");
 }
 
 #[test]

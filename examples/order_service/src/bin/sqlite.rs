@@ -12,8 +12,9 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use timer_durable::rusqlite::OptionalExtension;
-use timer_durable::{Due, DurableTimer, Retry, Schedule, SqliteStore, Topic};
+use timer_durable::{Due, DurableTimer, Retry, Schedule, Topic};
+use timer_durable_sqlite::rusqlite::OptionalExtension;
+use timer_durable_sqlite::{SqliteHandle, SqliteStore};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
@@ -26,6 +27,7 @@ const TABLES: &str = "create table if not exists orders(
 #[derive(Clone)]
 struct Shop {
     timer: DurableTimer,
+    sqlite: SqliteHandle,
     time_to_pay: Duration,
 }
 
@@ -35,14 +37,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let time_to_pay = Duration::from_secs(args.next().map_or(Ok(900), |seconds| seconds.parse())?);
     let address = args.next().unwrap_or_else(|| "127.0.0.1:8080".to_owned());
 
-    let timer = DurableTimer::builder().topic(CLOSE, close).open(SqliteStore::open(path)?)?;
-    timer.transaction(|tx| Ok(tx.connection().execute_batch(TABLES)?))?;
+    let store = SqliteStore::open(path)?;
+    let sqlite = store.handle();
+    let close = {
+        let sqlite = sqlite.clone();
+        move |due: &Due<String>| close(&sqlite, due)
+    };
+    let timer = DurableTimer::builder().topic(CLOSE, close).open(store)?;
+    sqlite.transaction(&timer, |tx| Ok(tx.connection().execute_batch(TABLES)?))?;
 
     let routes = Router::new()
         .route("/orders", post(place))
         .route("/orders/{number}", get(show))
         .route("/orders/{number}/payment", post(pay))
-        .with_state(Shop { timer, time_to_pay });
+        .with_state(Shop { timer, sqlite, time_to_pay });
     Runtime::new()?.block_on(async {
         let listener = TcpListener::bind(address).await?;
         println!("http://{}/orders", listener.local_addr()?);
@@ -52,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Writes an order and its timeout, and answers with its number.
 async fn place(State(shop): State<Shop>, item: String) -> Result<String, Failure> {
-    let number = shop.timer.transaction_async(move |tx| {
+    let number = shop.sqlite.transaction_async(&shop.timer, move |tx| {
         tx.connection().execute("insert into orders(item) values (?1)", [item])?;
         let number = tx.connection().last_insert_rowid().to_string();
         tx.schedule(CLOSE, Schedule::after(shop.time_to_pay).key(&number), &number)?;
@@ -64,9 +72,9 @@ async fn place(State(shop): State<Shop>, item: String) -> Result<String, Failure
 /// Tells the state of an order, and how long it can be paid.
 async fn show(State(shop): State<Shop>, Path(number): Path<String>) -> Result<String, Failure> {
     let key = number.clone();
-    let order = shop.timer.transaction_async(move |tx| {
+    let order = shop.sqlite.transaction_async(&shop.timer, move |tx| {
         let order = "select item, state from orders where number = ?1";
-        let read = |row: &timer_durable::rusqlite::Row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
+        let read = |row: &timer_durable_sqlite::rusqlite::Row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
         Ok(tx.connection().query_row(order, [key], read).optional()?)
     });
     let Some((item, state)) = order.await? else {
@@ -82,7 +90,7 @@ async fn show(State(shop): State<Shop>, Path(number): Path<String>) -> Result<St
 /// Marks an order as paid and cancels its timeout.
 async fn pay(State(shop): State<Shop>, Path(number): Path<String>) -> Result<String, Failure> {
     let key = number.clone();
-    let paid = shop.timer.transaction_async(move |tx| {
+    let paid = shop.sqlite.transaction_async(&shop.timer, move |tx| {
         let update = "update orders set state = 'paid' where number = ?1 and state = 'open'";
         let changed = tx.connection().execute(update, [&key])?;
         tx.cancel(CLOSE, &key)?;
@@ -95,9 +103,9 @@ async fn pay(State(shop): State<Shop>, Path(number): Path<String>) -> Result<Str
 }
 
 /// Closes an order that was not paid, and ends its timeout in the same transaction.
-fn close(due: &Due<String>) -> Result<(), Retry> {
+fn close(sqlite: &SqliteHandle, due: &Due<String>) -> Result<(), Retry> {
     let number = due.payload().clone();
-    due.complete_with(move |tx| {
+    sqlite.complete(due, move |tx| {
         let update = "update orders set state = 'closed' where number = ?1 and state = 'open'";
         Ok(tx.connection().execute(update, [number]).map(drop)?)
     })?;

@@ -97,8 +97,8 @@ fn parse(args: &mut Args) -> Result<Options, Stop> {
 }
 
 fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
-    let store = options.store.open(options.node.as_deref(), options.lease)?;
-    let orders = Orders::of(&options.store)?;
+    let (store, sqlite) = options.store.open(options.node.as_deref(), options.lease)?;
+    let orders = Orders::of(&options.store, sqlite)?;
     let (states, ended) = mpsc::channel();
     let timer = DurableTimer::builder()
         .name("orders")

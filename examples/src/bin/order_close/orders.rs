@@ -5,21 +5,28 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use examples::durable::StoreName;
-use timer_durable::tokio_postgres::{self, Client, NoTls};
 use timer_durable::{Due, DurableTimer};
+use timer_durable_postgres::prelude::*;
+use timer_durable_postgres::tokio_postgres::{self, Client, NoTls};
+use timer_durable_sqlite::SqliteHandle;
 use tokio::runtime::{Builder, Runtime};
 
 /// The database of the orders, the same as that of the store.
 #[derive(Clone)]
 pub(crate) enum Orders {
-    Sqlite,
+    /// The connection of the store.
+    Sqlite(SqliteHandle),
     /// Another connection than that of the store. Its transactions end attempts as well.
     Postgres(Arc<Mutex<(Runtime, Client)>>),
 }
 
 impl Orders {
-    pub(crate) fn of(store: &StoreName) -> Result<Self, Box<dyn Error>> {
-        let StoreName::Postgres(url) = store else { return Ok(Self::Sqlite) };
+    pub(crate) fn of(store: &StoreName, sqlite: Option<SqliteHandle>) -> Result<Self, Box<dyn Error>> {
+        let url = match (store, sqlite) {
+            (_, Some(sqlite)) => return Ok(Self::Sqlite(sqlite)),
+            (StoreName::Postgres(url), None) => url,
+            (StoreName::Sqlite(_), None) => return Err("a file has a handle".into()),
+        };
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let (client, connection) = runtime.block_on(tokio_postgres::connect(url, NoTls))?;
         runtime.spawn(connection);
@@ -31,7 +38,7 @@ impl Orders {
         let create = "create table if not exists orders(number integer primary key, state text not null)";
         let select = "select number from orders";
         match self {
-            Self::Sqlite => Ok(timer.transaction(move |tx| {
+            Self::Sqlite(sqlite) => Ok(sqlite.transaction(timer, move |tx| {
                 tx.connection().execute_batch(create)?;
                 let mut query = tx.connection().prepare(select)?;
                 Ok(query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
@@ -52,9 +59,8 @@ impl Orders {
     pub(crate) fn count(&self, timer: &DurableTimer, state: &'static str) -> Result<u64, Box<dyn Error>> {
         let count = "select count(*) from orders where state = $1";
         let counted: i64 = match self {
-            Self::Sqlite => {
-                timer.transaction(move |tx| Ok(tx.connection().query_row(count, [state], |row| row.get(0))?))?
-            }
+            Self::Sqlite(sqlite) => sqlite
+                .transaction(timer, move |tx| Ok(tx.connection().query_row(count, [state], |row| row.get(0))?))?,
             Self::Postgres(session) => {
                 let (runtime, client) = &*session.lock().unwrap_or_else(PoisonError::into_inner);
                 runtime.block_on(client.query_one(count, &[&state]))?.get(0)
@@ -67,7 +73,7 @@ impl Orders {
     pub(crate) fn end(&self, due: &Due<String>, number: u32, state: &'static str) -> Result<(), Box<dyn Error>> {
         let insert = "insert into orders(number, state) values ($1, $2) on conflict do nothing";
         match self {
-            Self::Sqlite => due.complete_with(move |tx| {
+            Self::Sqlite(sqlite) => sqlite.complete(due, move |tx| {
                 tx.connection().execute(insert, (number, state))?;
                 Ok(())
             })?,

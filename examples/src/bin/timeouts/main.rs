@@ -83,7 +83,8 @@ fn parse(args: &mut Args) -> Result<Options, Stop> {
 fn run(Options { store, node, lease, handler }: Options) -> Result<Checks, Box<dyn Error>> {
     let (lines, printed) = mpsc::channel::<String>();
     let printer = thread::spawn(move || printed.iter().for_each(|line| print(&line)));
-    let (store, begun) = Announcing::new(store.open(node.as_deref(), lease)?, lines.clone());
+    let (store, _) = store.open(node.as_deref(), lease)?;
+    let (store, begun) = Announcing::new(store, lines.clone());
     let timer = DurableTimer::builder()
         .name(node.as_deref().unwrap_or("timeouts"))
         .executor(ThreadPoolExecutor::new(THREADS))

@@ -173,8 +173,6 @@ impl<S: Store> Keeper<S> {
             begun: now,
             keeper,
             late: Late { figures: self.figures.clone(), lateness, since: Instant::now() },
-            #[cfg(feature = "__drivers")]
-            schema: rules.schema,
         };
         let (handler, time_limit) = (handler.clone(), *time_limit);
         time_limit.into_iter().for_each(|limit| self.look_after(id, limit, now));

@@ -126,12 +126,13 @@ impl<S: Store> Keeper<S> {
         let instance = self.store.instance();
         let mut executed = Vec::new();
         let mut is_last = true;
-        let result = self.store.transact(&mut |store| {
+        let result = self.store.transact(&mut |store, connection| {
             if let Some((_, end)) = &end {
                 is_last = matches!(store.execute(end)?, Outcome::Changed(_));
             }
             let Some(work) = work.take().filter(|_| is_last) else { return Err(StoreError::Fenced) };
-            let mut transaction = Transaction { store, begun: (begun, now), instance, executed: Vec::new() };
+            let mut transaction =
+                Transaction { store, connection, begun: (begun, now), instance, executed: Vec::new() };
             let may_commit = work.run(&mut transaction);
             executed = transaction.executed;
             if may_commit { Ok(()) } else { Err(StoreError::Failed("the work has failed".to_owned())) }

@@ -17,8 +17,8 @@
 //!   belongs to a call, the call fails. A refused end or begin waits apart from all others, and so
 //!   does an operation whose timeout another transaction has locked ([`Unwritten`]).
 //! - If nothing was written, callers get the error. If nothing was sent, they wait for a while
-//!   until the keeper has joined again ([`Failures`]). Ends of attempts and due timeouts stay in memory
-//!   and are written later, after a pause that grows up to a second.
+//!   until the keeper has joined again ([`Failures`]). Ends of attempts and due timeouts stay in
+//!   memory and are written later, after a pause that grows up to a second.
 //! - If the outcome is unknown, or another instance has taken over, the keeper becomes a new
 //!   instance ([`Store::rejoin`]) and loads its memory anew. Handlers that run here go on. The new
 //!   instance writes their ends, which the store accepts if the attempt is still the last one.

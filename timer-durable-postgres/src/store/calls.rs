@@ -1,0 +1,231 @@
+//! The store's side of the trait.
+
+use super::parts::uuid;
+use super::reader::PostgresReader;
+use super::statements::{SHELF, SHELVES, TOPICS};
+use super::write::{self, Writer};
+use super::{PostgresStore, connect, lost};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use timer_durable::TimeoutId;
+use timer_durable::store::LeaseTime;
+use timer_durable::store::{Connect, Membership, Micros, Position, Reader, Store, StoreError, Upkeep};
+use timer_durable::transaction::{Operation, Outcome, are_accepted};
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+/// If the estimate is ahead of the server's clock by more than this, begins wait.
+const AHEAD: Micros = 2_000;
+
+impl Store for PostgresStore {
+    fn describe(&self) -> String {
+        connect::describe(&self.access.config, &self.access.schema)
+    }
+
+    fn instance(&self) -> u32 {
+        self.instance as u32
+    }
+
+    fn now(&self) -> Micros {
+        self.clock.now()
+    }
+
+    fn time_until(&self, time: Micros) -> Duration {
+        self.clock.until(time)
+    }
+
+    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
+        let result = self.execute(batch);
+        self.check(result)
+    }
+
+    fn write_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
+        let mut refused = None;
+        let result = self.in_transaction(|store| {
+            let outcomes = store.writer()?.put_all(inserts)?;
+            if are_accepted(inserts, &outcomes) {
+                return Ok(outcomes);
+            }
+            refused = Some(outcomes);
+            // The error rolls the transaction back.
+            Err(StoreError::Locked)
+        });
+        match (result, refused) {
+            (Err(StoreError::Locked), Some(outcomes)) => Ok(outcomes),
+            (result, _) => self.check(result),
+        }
+    }
+
+    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
+        let result = self.load_page(range, max, out);
+        self.check(result)
+    }
+
+    fn set_blocked(&mut self, topics: &[Arc<str>]) -> Result<(), StoreError> {
+        self.blocked = topics.to_vec();
+        Ok(())
+    }
+
+    fn load_shelf(&mut self, topic: &str, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
+        let (shards, epochs) = self.owned();
+        let max = i64::try_from(max).unwrap_or(i64::MAX);
+        let (sql, types) = SHELF;
+        let rows = self.link()?.connection.run(sql, types, &[&shards, &epochs, &topic, &max]);
+        let rows = self.check(rows.map_err(StoreError::from))?;
+        out.extend(rows.iter().map(|row| Position { due: row.get(0), id: write::id(row, 1) }));
+        Ok(())
+    }
+
+    fn find_topics(
+        &mut self,
+        ids: &[TimeoutId],
+        topics: &[Arc<str>],
+        out: &mut Vec<(TimeoutId, usize)>,
+    ) -> Result<(), StoreError> {
+        let ids: Vec<Uuid> = ids.iter().map(|id| uuid(*id)).collect();
+        let topics: Vec<&str> = topics.iter().map(|topic| &**topic).collect();
+        let (sql, types) = TOPICS;
+        let rows = self.link()?.connection.run(sql, types, &[&ids, &topics]);
+        let rows = self.check(rows.map_err(StoreError::from))?;
+        out.extend(rows.iter().map(|row| (write::id(row, 0), row.get::<_, i32>(1).unsigned_abs() as usize)));
+        Ok(())
+    }
+
+    fn shelved_topics(&mut self) -> Result<Vec<String>, StoreError> {
+        self.topics(SHELVES)
+    }
+
+    fn set_paused(&mut self, topic: &str, is_paused: bool) -> Result<(), StoreError> {
+        let sql = if is_paused { "select timer.pause($1)" } else { "select timer.resume($1)" };
+        let result = self.link()?.connection.run(sql, &[Type::TEXT], &[&topic]).map(drop);
+        self.check(result.map_err(StoreError::from))
+    }
+
+    fn paused_topics(&mut self) -> Result<Vec<String>, StoreError> {
+        self.topics("select topic from timer.paused order by topic")
+    }
+
+    fn rejoin(&mut self) -> Result<(), StoreError> {
+        let result = self.join();
+        self.check(result)
+    }
+
+    fn connect_reader(&self) -> Option<Connect> {
+        let (access, limit) = (self.access.clone(), self.limit());
+        Some(Box::new(move || PostgresReader::beside(&access, limit).map(|reader| Box::new(reader) as Box<dyn Reader>)))
+    }
+
+    fn next_upkeep(&self) -> Option<Instant> {
+        let signalled = self.signals.has_foreign() || self.signals.has_shards() || self.signals.has_pauses();
+        let mut next = self.next_renew.min(self.lease_end.instant()).min(self.next_sweep);
+        if signalled {
+            next = next.min(self.earliest_upkeep());
+        }
+        if let Some(removal) = self.removal.wakes_at() {
+            next = next.min(removal);
+        }
+        Some(self.hold_until.map_or(next, |until| next.min(until)).max(self.rest_until))
+    }
+
+    fn upkeep(&mut self, running: &[TimeoutId]) -> Result<Upkeep, StoreError> {
+        let result = self.keep_up(running);
+        if matches!(result, Err(StoreError::Failed(_) | StoreError::Refused(_))) {
+            self.rest_until = Instant::now() + (self.lease / 8).min(Duration::from_secs(1));
+            (self.next_renew, self.next_sweep) = (self.rest_until, self.rest_until);
+        }
+        self.check(result)
+    }
+
+    fn may_begin(&self) -> bool {
+        let now = Instant::now();
+        LeaseTime::now() < self.lease_end && self.hold_until.is_none_or(|until| until <= now)
+    }
+
+    fn lease_end(&self) -> Option<Instant> {
+        Some(self.lease_end.instant())
+    }
+
+    fn must_rejoin(&self) -> bool {
+        self.has_joined && self.link.is_none()
+    }
+
+    fn set_waker(&mut self, wake: Arc<dyn Fn() + Send + Sync>) {
+        self.signals.set_wake(wake);
+    }
+
+    fn membership(&self) -> Option<Membership> {
+        Some(self.figures.clone())
+    }
+
+    fn pending(&self) -> Option<u64> {
+        self.pending
+    }
+
+    fn leave(&mut self) -> Result<(), StoreError> {
+        self.listener = None;
+        let Some(mut link) = self.link.take() else {
+            return if self.instance == 0 { Ok(()) } else { Err(lost()) };
+        };
+        link.limit_locks(false)
+            .and_then(|()| link.connection.run("select timer.leave($1)", &[Type::INT8], &[&self.instance]))
+            .map_err(|error| StoreError::Failed(error.to_string()))?;
+        Ok(())
+    }
+}
+
+impl PostgresStore {
+    fn topics(&mut self, sql: &str) -> Result<Vec<String>, StoreError> {
+        let rows = self.link()?.connection.run(sql, &[], &[]);
+        Ok(self.check(rows.map_err(StoreError::from))?.iter().map(|row| row.get(0)).collect())
+    }
+
+    fn writer(&mut self) -> Result<Writer<'_>, StoreError> {
+        Ok(Writer {
+            now: self.clock.now(),
+            link: self.link.as_mut().ok_or_else(lost)?,
+            instance: self.instance,
+            epochs: &self.epochs,
+            shards: &self.shards,
+            turn: &mut self.turn,
+            locked: &mut self.locked,
+            blocked: &self.blocked,
+        })
+    }
+
+    fn execute(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
+        let sent = Instant::now();
+        let (outcomes, server) = self.writer()?.write(batch)?;
+        self.clock.take(sent, server);
+        if self.clock.ahead(server) > AHEAD + Micros::try_from(sent.elapsed().as_micros()).unwrap_or(0) {
+            self.hold(&outcomes, server);
+        }
+        Ok(outcomes)
+    }
+
+    /// Holds the next begins until the first timeout that was not due yet, at most for a second, if
+    /// the server's clock was set back. Otherwise the keeper would try again and again.
+    fn hold(&mut self, outcomes: &[Outcome], server: Micros) {
+        let early = outcomes.iter().filter_map(|outcome| match outcome {
+            Outcome::NotYet(due) => Some(due - server),
+            _ => None,
+        });
+        if let Some(wait) = early.min() {
+            let wait = Duration::from_micros(u64::try_from(wait).unwrap_or(0)).min(Duration::from_secs(1));
+            self.hold_until = Some(Instant::now() + wait);
+        }
+    }
+
+    /// Runs `body` in a transaction, and commits it if `body` returns a value.
+    fn in_transaction<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R, StoreError>) -> Result<R, StoreError> {
+        let begun = self.link.as_mut().ok_or_else(lost)?.begin().map_err(StoreError::from);
+        let result = begun.and_then(|()| body(self)).and_then(|value| {
+            self.link()?.commit()?;
+            Ok(value)
+        });
+        if matches!(&result, Err(error) if !matches!(error, StoreError::InDoubt(_))) {
+            self.link()?.rollback()?;
+        }
+        result
+    }
+}

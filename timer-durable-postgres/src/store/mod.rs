@@ -1,0 +1,303 @@
+//! The store in a PostgreSQL database that many machines share.
+//!
+//! - The list of timeouts is divided into 64 shards. A node owns some of them under a lease that it
+//!   renews, and writes into its own shards, so nodes need no messages.
+//! - Each statement that changes timeouts first locks the node's own row for share, and does
+//!   nothing if the row says that the node was taken over. A take-over updates that row, and
+//!   therefore waits for the transaction. Fencing does not depend on clocks. Reads and the removal
+//!   of tombstones have no fence.
+//! - A connection that fails may have executed its last statement or may still execute it. The node
+//!   then becomes a new instance, and fences the old one in the same way.
+//!
+//! Times are read from the server's clock. The keeper owns the memory and the handlers.
+
+mod calls;
+mod clock;
+mod connect;
+mod connection;
+mod foreign;
+mod link;
+mod listen;
+mod locks;
+mod membership;
+mod options;
+mod pages;
+mod part;
+mod parts;
+mod pooler;
+mod put;
+mod query_error;
+mod read;
+mod reader;
+mod schema;
+mod statements;
+#[cfg(feature = "tls")]
+mod tls;
+mod tombstones;
+mod write;
+
+pub use connect::ConnectError;
+pub use options::PostgresOptions;
+pub use reader::PostgresReader;
+
+use clock::Clock;
+use connect::Connected;
+use connection::{Access, PostgresConnection};
+use foreign::Frontier;
+use link::Link;
+use listen::{Listener, Signals};
+use membership::Suspects;
+use query_error::QueryError;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use timer_durable::store::LeaseTime;
+use timer_durable::store::{Membership, Store, StoreError};
+use timer_durable::transaction::Target;
+use tombstones::Removal;
+
+/// The number of shards.
+const SHARDS: usize = 64;
+
+/// The shortest lease.
+const SHORTEST_LEASE: Duration = Duration::from_millis(500);
+
+/// A store in a PostgreSQL database, which many processes on many machines share.
+///
+/// Each process opens its own store. If one of them dies, freezes or loses its connection, the
+/// others run its timeouts when its lease is over. A timeout is scheduled, cancelled and ended in
+/// the user's own transaction by the calls of a driver, see
+/// [`PostgresTransaction`](crate::PostgresTransaction).
+///
+/// PostgreSQL 14 or newer is needed. A process uses two connections. Behind a pooler in transaction
+/// mode it uses one, and learns of the timeouts of other writers within a second.
+///
+/// # Examples
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use timer_durable::{Due, DurableTimer, Topic};
+/// use timer_durable_postgres::PostgresStore;
+///
+/// const CLOSE: Topic<String> = Topic::new("order.close");
+///
+/// let store = PostgresStore::connect("postgres://shop@db.example/shop")?;
+/// let timer = DurableTimer::builder()
+///     .topic(CLOSE, |due: &Due<String>| {
+///         println!("closing order {}", due.payload());
+///         Ok(())
+///     })
+///     .open(store.lease(Duration::from_secs(10)))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct PostgresStore {
+    access: Access,
+    name: Option<String>,
+    lease: Duration,
+    /// Whether the URL leads to a pooler in transaction mode.
+    pooled: bool,
+    /// `None` after an error whose outcome is unknown.
+    link: Option<Link>,
+    /// A connection that has no statements yet.
+    fresh: Option<PostgresConnection>,
+    /// This instance, 0 before the first join.
+    instance: i64,
+    /// All instances that this process has been or may have been.
+    tried: Vec<i64>,
+    has_joined: bool,
+    shards: Vec<i16>,
+    epochs: Vec<Option<i64>>,
+    turn: usize,
+    /// The end of the lease, counted from the time at which the renewal was sent.
+    lease_end: LeaseTime,
+    next_renew: Instant,
+    /// The time of the next look for the work of others. A notification brings it forward.
+    next_sweep: Instant,
+    /// A hash of the topics that are paused, at the last renewal.
+    paused: Option<i64>,
+    /// The timeouts that other transactions had locked, before the next batch about them.
+    locked: HashSet<Target>,
+    /// The topics whose timeouts go to their shelves.
+    blocked: Vec<Arc<str>>,
+    /// The time since which the lease has never been over.
+    steady_since: Instant,
+    suspects: Suspects,
+    frontier: Frontier,
+    /// Nothing begins before this time, because the server's clock was set back.
+    hold_until: Option<Instant>,
+    /// Shards were gained, and the keeper has not been told yet.
+    has_gained: bool,
+    /// An upkeep that has failed is not repeated before this time.
+    rest_until: Instant,
+    clock: Clock,
+    signals: Arc<Signals>,
+    listener: Option<Listener>,
+    figures: Membership,
+    pending: Option<u64>,
+    next_count: Instant,
+    removal: Removal,
+    /// No event reports a refused renewal before this time.
+    next_warning: Instant,
+}
+
+impl std::fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostgresStore")
+            .field("server", &self.describe())
+            .field("instance", &self.instance)
+            .field("shards", &self.shards.len())
+            .field("is_pooled", &self.pooled)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PostgresStore {
+    /// Connects to a server. Installs the schema `timer` if the database is empty.
+    /// [`PostgresOptions`] has more settings, such as a password that changes.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`] if the server cannot be reached or used, or if the database has tables of
+    /// other programs and no schema `timer`.
+    pub fn connect(url: &str) -> Result<Self, ConnectError> {
+        PostgresOptions::from_url(url)?.connect()
+    }
+
+    fn open(access: Access) -> Result<Self, ConnectError> {
+        let Connected { connection, pooled } = connect::connect(&access, limit_of(DEFAULT_LEASE))?;
+        let now = Instant::now();
+        Ok(Self {
+            access,
+            name: None,
+            lease: DEFAULT_LEASE,
+            pooled,
+            link: None,
+            fresh: Some(connection),
+            instance: 0,
+            tried: Vec::new(),
+            has_joined: false,
+            shards: Vec::new(),
+            epochs: vec![None; SHARDS],
+            turn: fastrand::usize(..SHARDS),
+            lease_end: LeaseTime::now(),
+            next_renew: now,
+            next_sweep: now,
+            paused: None,
+            locked: HashSet::new(),
+            blocked: Vec::new(),
+            steady_since: now,
+            suspects: Suspects::default(),
+            frontier: Frontier::default(),
+            hold_until: None,
+            has_gained: false,
+            rest_until: now,
+            clock: Clock::new(),
+            signals: Arc::default(),
+            listener: None,
+            figures: Membership::default(),
+            pending: None,
+            next_count: now,
+            removal: Removal::new(now),
+            next_warning: now,
+        })
+    }
+
+    /// Installs the schema `timer` into a database that has tables of other programs. Does nothing
+    /// if the schema is there.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`] if the server cannot be reached, or if the user may not create a schema.
+    pub fn install(url: &str) -> Result<(), ConnectError> {
+        PostgresOptions::from_url(url)?.install()
+    }
+
+    /// Adds the parts that the schema of an earlier release lacks, the column of the traces of
+    /// timeouts and the topic in the index of due times, and replaces the functions by those of
+    /// this program. Does nothing if there is nothing to change.
+    ///
+    /// Programs of the earlier release go on during the upgrade and after it. It changes no rows.
+    /// See the chapter [upgrades](timer_durable::book::upgrades).
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`] if the server cannot be reached, if the database has no schema `timer` or
+    /// one of another version, if the user does not own the functions, or if the table is locked by
+    /// others for 1.5 s. The call can be repeated.
+    pub fn upgrade(url: &str) -> Result<(), ConnectError> {
+        PostgresOptions::from_url(url)?.upgrade()
+    }
+
+    /// Returns the schema as a script for `psql`.
+    #[must_use]
+    pub fn schema() -> &'static str {
+        schema::SCHEMA
+    }
+
+    /// Sets the lease, at least 500 ms. The default is 15 s. The timeouts of a process that dies
+    /// run elsewhere when its lease is over. The lease is renewed three times in its length.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease.max(SHORTEST_LEASE);
+        self
+    }
+
+    /// Names the node. A process takes the shards of an earlier process with the same name at once,
+    /// without waiting for its lease, and fences it. So a node that restarts goes on where it was.
+    ///
+    /// Of two processes with the same name, the one that has joined last works. The other one
+    /// begins nothing and reports errors.
+    #[must_use]
+    #[doc(alias = "transactional.id")]
+    pub fn node(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Returns the longest time that a statement may take.
+    fn limit(&self) -> Duration {
+        limit_of(self.lease)
+    }
+
+    fn link(&mut self) -> Result<&mut Link, StoreError> {
+        self.link.as_mut().ok_or_else(lost)
+    }
+
+    /// Reads by the connection of the keeper. A store that has not joined has one, too.
+    fn read<R>(
+        &mut self,
+        read: impl FnOnce(&mut PostgresConnection) -> Result<R, QueryError>,
+    ) -> Result<R, StoreError> {
+        let connection = match (&mut self.link, &mut self.fresh) {
+            (Some(link), _) => &mut link.connection,
+            (None, Some(fresh)) => fresh,
+            (None, None) => return Err(lost()),
+        };
+        // The failure of a read leaves nothing in doubt.
+        let result = read(connection).map_err(StoreError::from);
+        self.check(result).map_err(|error| match error {
+            StoreError::InDoubt(why) => StoreError::Failed(why),
+            error => error,
+        })
+    }
+
+    /// Drops the connection after an error that leaves its state unknown.
+    fn check<R>(&mut self, result: Result<R, StoreError>) -> Result<R, StoreError> {
+        if matches!(result, Err(StoreError::InDoubt(_))) {
+            self.link = None;
+        }
+        result
+    }
+}
+
+/// The failure of a call that has sent nothing, because there is no connection.
+fn lost() -> StoreError {
+    StoreError::Disconnected("the connection was lost".to_owned())
+}
+
+/// The lease unless another one is set.
+const DEFAULT_LEASE: Duration = Duration::from_secs(15);
+
+fn limit_of(lease: Duration) -> Duration {
+    (lease / 2).clamp(Duration::from_millis(500), Duration::from_secs(10))
+}

@@ -1,0 +1,137 @@
+//! The inserts that met another row. They are executed again, and `IfPending` decides the effect on
+//! the row that has their key.
+
+use super::parts::{insert_columns, uuid};
+use super::query_error::QueryError;
+use super::write::{Draft, REPETITIONS, Writer};
+use std::time::{Duration, Instant};
+use timer_durable::TimeoutId;
+use timer_durable::store::{Micros, StoreError};
+use timer_durable::transaction::{Insert, Operation, Outcome};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+/// The time for which inserts that wait for locks are divided.
+const DIVIDING: Duration = Duration::from_millis(100);
+
+impl Writer<'_> {
+    /// Executes the inserts that step 2 has not executed.
+    ///
+    /// They are sorted by key, so that two nodes lock the holders of their keys in the same order.
+    pub(super) fn put(&mut self, batch: &[Operation], draft: &mut Draft) -> Result<(), StoreError> {
+        let inserts = batch.iter().enumerate().filter_map(|(n, operation)| match operation {
+            Operation::Insert(insert) => Some((n, insert)),
+            _ => None,
+        });
+        let mut missed: Vec<(usize, &Insert)> = inserts.collect();
+        missed.retain(|(n, _)| draft.outcomes[*n].is_none());
+        missed.sort_unstable_by_key(|(_, insert)| (&insert.topic, &insert.key, insert.id));
+        self.put_some(batch, draft, &missed, Instant::now() + DIVIDING)
+    }
+
+    /// Executes some inserts as one transaction. If another transaction has locked the holders of
+    /// their keys, those are left out. If the database refuses one of them, the halves are executed
+    /// one after the other, and only that insert is not executed. After `until`, all that wait for
+    /// a lock are left out.
+    fn put_some(
+        &mut self,
+        batch: &[Operation],
+        draft: &mut Draft,
+        missed: &[(usize, &Insert)],
+        until: Instant,
+    ) -> Result<(), StoreError> {
+        let mut attempts = 0;
+        let rows = loop {
+            match self.send_put(missed) {
+                Err(error) if error.is_transient() && attempts < REPETITIONS => attempts += 1,
+                Err(error) if error.is_locked() || error.is_refusal() => match missed {
+                    [(n, _)] => {
+                        let is_locked = error.is_locked();
+                        let outcome = if is_locked { Outcome::Locked } else { Outcome::Refused(error.to_string()) };
+                        draft.outcomes[*n] = Some(outcome);
+                        return Ok(());
+                    }
+                    missed => {
+                        let all = || missed.iter().map(|(n, _)| *n).collect();
+                        let locked: Vec<usize> = if !error.is_locked() {
+                            Vec::new()
+                        } else if Instant::now() >= until {
+                            all()
+                        } else {
+                            match self.find_locked(batch, &draft.ids, &all()) {
+                                // The whole table is locked. Step 2 was committed, so the batch
+                                // cannot fail.
+                                Err(StoreError::Failed(_)) => all(),
+                                locked => locked?,
+                            }
+                        };
+                        if locked.is_empty() {
+                            let (first, second) = missed.split_at(missed.len() / 2);
+                            self.put_some(batch, draft, first, until)?;
+                            return self.put_some(batch, draft, second, until);
+                        }
+                        locked.iter().for_each(|n| draft.outcomes[*n] = Some(Outcome::Locked));
+                        let free: Vec<(usize, &Insert)> =
+                            missed.iter().copied().filter(|(n, _)| !locked.contains(n)).collect();
+                        return self.put_some(batch, draft, &free, until);
+                    }
+                },
+                result => break result?,
+            }
+        };
+        if rows.is_empty() && !missed.is_empty() {
+            return Err(StoreError::Fenced);
+        }
+        outcomes(missed.len(), &rows).zip(missed).for_each(|(outcome, (n, _))| draft.outcomes[*n] = Some(outcome));
+        Ok(())
+    }
+
+    /// Executes inserts in an open transaction. It has to be rolled back after an error.
+    pub(super) fn put_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
+        let inserts = inserts.iter().enumerate().filter_map(|(n, operation)| match operation {
+            Operation::Insert(insert) => Some((n, insert)),
+            _ => None,
+        });
+        let inserts: Vec<(usize, &Insert)> = inserts.collect();
+        match self.send_put(&inserts) {
+            Err(error) if error.is_locked() => Err(StoreError::Locked),
+            Ok(rows) if rows.is_empty() && !inserts.is_empty() => Err(StoreError::Fenced),
+            rows => Ok(outcomes(inserts.len(), &rows?).collect()),
+        }
+    }
+
+    fn send_put(&mut self, missed: &[(usize, &Insert)]) -> Result<Vec<Row>, QueryError> {
+        if missed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let inserts: Vec<&Insert> = missed.iter().map(|(_, insert)| *insert).collect();
+        let shards = self.spread(inserts.len());
+        let is_foreign = self.shards.is_empty();
+        let ids: Vec<Uuid> = inserts.iter().map(|insert| uuid(insert.id)).collect();
+        let columns = insert_columns(&inserts, self.instance as u32);
+        let policies: Vec<&str> = inserts.iter().map(|insert| insert.if_pending.name()).collect();
+        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&self.instance, &is_foreign, &ids];
+        parameters.extend(columns.iter().map(|column| &**column));
+        let caps: Vec<Option<Micros>> = inserts.iter().map(|insert| insert.cap).collect();
+        parameters.extend::<[&(dyn ToSql + Sync); 3]>([&policies, &shards, &caps]);
+        self.link.put(&parameters)
+    }
+}
+
+/// Returns the outcomes of `count` inserts. One without a row was executed before.
+fn outcomes(count: usize, rows: &[Row]) -> impl Iterator<Item = Outcome> {
+    let mut outcomes = vec![Outcome::Exists; count];
+    for row in rows.iter().filter(|row| row.get::<_, i64>(0) > 0) {
+        let n = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0);
+        let other = row.get::<_, Option<Uuid>>(2).map(|id| TimeoutId::from_u128(id.as_u128()));
+        outcomes[n] = match (row.get::<_, &str>(1), other) {
+            ("created", replaced) => Outcome::Created { replaced },
+            ("kept", Some(holder)) => Outcome::Kept(holder),
+            ("moved", Some(holder)) => Outcome::Moved(holder, row.get(3)),
+            ("too_old", _) => Outcome::TooOld,
+            _ => Outcome::Exists,
+        };
+    }
+    outcomes.into_iter()
+}

@@ -1,0 +1,6 @@
+//! The book of the store in a file. The book of `timer-durable` has the promises.
+//!
+//! 1. [Backup and restore](backup), containers, and other programs beside the file
+
+#[doc = include_str!("backup.md")]
+pub mod backup {}

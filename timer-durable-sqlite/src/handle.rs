@@ -1,0 +1,216 @@
+//! Transactions of the user on the connection of a store.
+//!
+//! A [`SqliteHandle`] knows the file of its store. The connection that a timer passes to the work
+//! knows its file, too. If the two differ, the work does not run.
+
+use super::SqliteStore;
+use super::owner::Place;
+use rusqlite::Connection;
+use std::error::Error as StdError;
+use std::fmt;
+use std::future::Future;
+use std::ops::{Deref, DerefMut};
+use timer_durable::{Due, DurableTimer, Error, Transaction};
+
+/// The connection of a store, with the file that it has opened.
+#[derive(Debug)]
+pub(super) struct FileConnection {
+    pub(super) connection: Connection,
+    pub(super) file: Place,
+}
+
+impl Deref for FileConnection {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.connection
+    }
+}
+
+impl DerefMut for FileConnection {
+    fn deref_mut(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+}
+
+/// An open transaction in the file of a store, with its connection.
+///
+/// The calls of [`Transaction`] schedule, cancel and move timeouts in it.
+#[derive(Debug)]
+pub struct SqliteTransaction<'a, 't> {
+    inner: &'a mut Transaction<'t>,
+    connection: &'t Connection,
+}
+
+impl<'t> SqliteTransaction<'_, 't> {
+    /// Returns the connection to the file, inside the transaction.
+    ///
+    /// The names `meta`, `timeout`, `dead`, and those that begin with `timer_` or `timeout_by_`,
+    /// belong to the store. A temporary table or view that hides a table of the store fails the
+    /// transaction. Do not end the transaction by a statement.
+    #[must_use]
+    pub fn connection(&self) -> &'t Connection {
+        self.connection
+    }
+}
+
+impl<'t> Deref for SqliteTransaction<'_, 't> {
+    type Target = Transaction<'t>;
+
+    fn deref(&self) -> &Transaction<'t> {
+        self.inner
+    }
+}
+
+impl<'t> DerefMut for SqliteTransaction<'_, 't> {
+    fn deref_mut(&mut self) -> &mut Transaction<'t> {
+        self.inner
+    }
+}
+
+/// A handle of the file of a store, which runs the user's work in transactions of its timer.
+///
+/// [`SqliteStore::handle`] returns it, before the timer takes the store. It holds neither the file
+/// nor the timer open.
+///
+/// # Examples
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use timer_durable::{Due, DurableTimer, Topic};
+/// use timer_durable_sqlite::SqliteStore;
+///
+/// const CLOSE: Topic<String> = Topic::new("order.close");
+///
+/// let store = SqliteStore::open("shop.db")?;
+/// let sqlite = store.handle();
+/// let timer = DurableTimer::builder().topic(CLOSE, |_: &Due<String>| Ok(())).open(store)?;
+/// sqlite.transaction(&timer, |tx| {
+///     tx.connection().execute("create table orders(number text primary key)", ())?;
+///     tx.connection().execute("insert into orders values ('17')", ())?;
+///     tx.new_timeout(CLOSE, Duration::from_secs(1800), "17")?;
+///     Ok(())
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqliteHandle {
+    file: Place,
+}
+
+/// The error of work on the connection.
+type WorkError = Box<dyn StdError + Send + Sync>;
+
+impl SqliteStore {
+    /// Returns a handle for transactions with tables of the user in the same file. A program takes
+    /// it before it opens the timer on the store.
+    #[must_use]
+    pub fn handle(&self) -> SqliteHandle {
+        SqliteHandle { file: self.connection.file.clone() }
+    }
+}
+
+impl SqliteHandle {
+    /// Runs `work` in a transaction of the timer's file and commits it if `work` returns a value.
+    /// An order and the timeout that closes it are written together or not at all.
+    ///
+    /// The call blocks until the transaction is durable. `work` runs on the keeper's thread and
+    /// should only execute a few statements, because all other calls wait for it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`DurableTimer::transaction`]. [`Error::Work`] with [`OtherStoreError`] if the timer
+    /// has another store than the one of this handle. `work` has not run then.
+    #[doc(alias = "with_connection")]
+    pub fn transaction<R: Send + 'static>(
+        &self,
+        timer: &DurableTimer,
+        work: impl FnOnce(&mut SqliteTransaction<'_, '_>) -> Result<R, WorkError> + Send + 'static,
+    ) -> Result<R, Error> {
+        timer.transaction(self.typed(work))
+    }
+
+    /// The same as [`transaction`](Self::transaction), but does not block the thread.
+    ///
+    /// # Errors
+    ///
+    /// As for [`transaction`](Self::transaction).
+    pub fn transaction_async<R: Send + 'static, W>(
+        &self,
+        timer: &DurableTimer,
+        work: W,
+    ) -> impl Future<Output = Result<R, Error>> + Send + use<R, W>
+    where
+        W: FnOnce(&mut SqliteTransaction<'_, '_>) -> Result<R, WorkError> + Send + 'static,
+    {
+        timer.transaction_async(self.typed(work))
+    }
+
+    /// Runs `work` in a transaction of the timer's file that ends the attempt, for an effect that
+    /// happens exactly once. [`Due::complete_with`] tells how a handler goes on.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Due::complete_with`]. [`Error::Work`] with [`OtherStoreError`] if the timer of the
+    /// attempt has another store than the one of this handle. `work` has not run then.
+    pub fn complete<P, R: Send + 'static>(
+        &self,
+        due: &Due<P>,
+        work: impl FnOnce(&mut SqliteTransaction<'_, '_>) -> Result<R, WorkError> + Send + 'static,
+    ) -> Result<R, Error> {
+        due.complete_with(self.typed(work))
+    }
+
+    /// The same as [`complete`](Self::complete), but does not block the thread.
+    ///
+    /// # Errors
+    ///
+    /// As for [`complete`](Self::complete).
+    pub fn complete_async<P, R: Send + 'static, W>(
+        &self,
+        due: &Due<P>,
+        work: W,
+    ) -> impl Future<Output = Result<R, Error>> + Send + use<P, R, W>
+    where
+        W: FnOnce(&mut SqliteTransaction<'_, '_>) -> Result<R, WorkError> + Send + 'static,
+    {
+        due.complete_with_async(self.typed(work))
+    }
+
+    /// Returns work for any store, which fails in another one than that of this handle.
+    fn typed<R, W>(&self, work: W) -> impl FnOnce(&mut Transaction<'_>) -> Result<R, WorkError> + Send + use<R, W>
+    where
+        W: FnOnce(&mut SqliteTransaction<'_, '_>) -> Result<R, WorkError> + Send + 'static,
+    {
+        let handle = self.clone();
+        move |transaction: &mut Transaction<'_>| {
+            let opened = transaction.connection().and_then(|connection| connection.downcast_ref::<FileConnection>());
+            let Some(opened) = opened.filter(|opened| opened.file == handle.file) else {
+                return Err(OtherStoreError { handle }.into());
+            };
+            work(&mut SqliteTransaction { connection: &opened.connection, inner: transaction })
+        }
+    }
+}
+
+/// A handle that was used with a timer on another store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherStoreError {
+    handle: SqliteHandle,
+}
+
+impl OtherStoreError {
+    /// Returns the handle.
+    #[must_use]
+    pub fn into_inner(self) -> SqliteHandle {
+        self.handle
+    }
+}
+
+impl fmt::Display for OtherStoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the handle belongs to {}, and the timer has another store", self.handle.file.path().display())
+    }
+}
+
+impl StdError for OtherStoreError {}

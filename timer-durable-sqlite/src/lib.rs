@@ -1,0 +1,294 @@
+//! A store of durable timeouts in an SQLite file, which one process owns.
+//!
+//! [`SqliteStore`] is a store for a [`DurableTimer`](timer_durable::DurableTimer). SQLite is
+//! compiled in, so nothing has to be installed. The [book] has a chapter on backups. The book of
+//! `timer-durable` has the promises.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use timer_durable::{Due, DurableTimer, Topic};
+//! use timer_durable_sqlite::SqliteStore;
+//!
+//! const CLOSE: Topic<String> = Topic::new("order.close");
+//!
+//! let builder = DurableTimer::builder().topic(CLOSE, |due: &Due<String>| {
+//!     println!("closing order {}", due.payload());
+//!     Ok(())
+//! });
+//! let timer = builder.open(SqliteStore::open("timeouts.db")?)?;
+//! timer.new_timeout(CLOSE, Duration::from_secs(1800), "17")?;
+//! # Ok::<(), timer_durable::Error>(())
+//! ```
+//!
+//! A [`SqliteHandle`] runs transactions with tables of the user in the same file.
+//!
+//! # How it works
+//!
+//! - The file is in WAL mode with `synchronous=FULL`, so each commit is synced. Both are read back
+//!   when the file is opened.
+//! - The process is the owner of the file. Another process that opens it gets an error that
+//!   names the owner. If the path does not lead to the file any more, every call is an error.
+//! - One connection on the keeper's thread writes, so no statement waits for another one. Others
+//!   may read beside it, in this process or in any other.
+//!
+//! Times are the wall clock of the machine, but never less than the latest time in the file.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![warn(missing_docs)]
+
+pub mod book;
+mod clock;
+mod foreign;
+mod handle;
+mod log;
+mod names;
+mod open;
+mod owner;
+mod put;
+mod read;
+mod reader;
+mod rows;
+mod shelf;
+mod slots;
+mod store;
+mod tally;
+mod tombstones;
+mod transaction;
+mod unreadable;
+mod version;
+
+use clock::Clock;
+use foreign::ForeignWrites;
+use handle::FileConnection;
+pub use handle::{OtherStoreError, SqliteHandle, SqliteTransaction};
+use log::Log;
+pub use open::OpenError;
+use open::Opened;
+use owner::Owner;
+pub use reader::SqliteReader;
+/// The crate of the connection of a [`SqliteTransaction`].
+#[doc(no_inline)]
+pub use rusqlite;
+
+use rusqlite::ErrorCode;
+use slots::PageTopics;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tally::Tally;
+use timer_durable::store::{Micros, StoreError};
+use unreadable::{Place, UnreadableRows};
+
+/// The shortest time between two writes of the latest time. Only commits that happen anyway write
+/// it.
+const FLOOR_INTERVAL: Micros = 1_000_000;
+
+/// A store in an SQLite file.
+///
+/// The file and its `-wal` file belong to one process at a time, which has a lock on an `-owner`
+/// file beside them. Other programs may read the file, by [`SqliteReader`] or by the view
+/// `timer_pending`, but must not write it. A new file can be read and written by its user alone
+/// (mode 600). The tables of the user can be in the same file, see
+/// [`SqliteHandle`].
+///
+/// If one of these files is removed, renamed or replaced while it is open, every later call is an
+/// error and no timeout begins, until the file is opened again.
+///
+/// # Examples
+///
+/// ```no_run
+/// use timer_durable::{Due, DurableTimer, Topic};
+/// use timer_durable_sqlite::SqliteStore;
+///
+/// const CLOSE: Topic<String> = Topic::new("order.close");
+///
+/// let store = SqliteStore::open("timeouts.db")?;
+/// let sqlite = store.handle();
+/// let timer = DurableTimer::builder()
+///     .topic(CLOSE, move |due: &Due<String>| {
+///         // The order and the end of its timeout are written in one transaction.
+///         let order = due.payload().clone();
+///         sqlite.complete(due, move |tx| {
+///             tx.connection().execute("update orders set closed = 1 where number = ?1", [order])?;
+///             Ok(())
+///         })?;
+///         Ok(())
+///     })
+///     .open(store)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct SqliteStore {
+    /// The connection is closed before another process may own the file.
+    connection: FileConnection,
+    owner: Owner,
+    /// The error of each call once the path does not lead to the file any more.
+    lost: Option<String>,
+    log: Log,
+    path: PathBuf,
+    epoch: i64,
+    clock: Clock,
+    tally: Tally,
+    /// The topics whose timeouts go to their shelves.
+    blocked: Arc<[Arc<str>]>,
+    page_topics: PageTopics,
+    /// Whether the file keeps the traces of timeouts.
+    has_traces: bool,
+    foreign: ForeignWrites,
+}
+
+impl SqliteStore {
+    /// Opens the file at `path`, or creates it if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`] if the file is not a database of timeouts, has another version or another
+    /// name, is damaged, belongs to another process, or cannot be written.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref();
+        let Opened { connection, owner, floor } = open::open(path)?;
+        let (log, has_traces) = (Log::new(owner.path()), open::has_traces(&connection));
+        let connection = FileConnection { connection, file: owner.file().clone() };
+        Ok(Self {
+            connection,
+            owner,
+            lost: None,
+            log,
+            path: path.to_owned(),
+            epoch: 0,
+            clock: Clock::new(floor),
+            tally: Tally::default(),
+            blocked: Arc::default(),
+            page_topics: PageTopics::default(),
+            has_traces,
+            foreign: ForeignWrites::default(),
+        })
+    }
+
+    /// Adds the parts that a file of an earlier release lacks, the column of the traces of timeouts
+    /// and the topic in the indexes of due times. Does nothing if the file has them. Earlier
+    /// programs can still open the file. See the chapter [upgrades](timer_durable::book::upgrades).
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`] if the file cannot be written.
+    pub fn upgrade(&mut self) -> Result<(), OpenError> {
+        open::upgrade(&self.connection, &self.path)?;
+        self.has_traces = true;
+        Ok(())
+    }
+
+    /// Returns the path that was given to [`open`](Self::open).
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns an error once the path does not lead to the file any more, because other programs
+    /// find another file there, or none.
+    fn check(&mut self) -> Result<(), StoreError> {
+        if self.lost.is_none() {
+            let Err(error) = self.owner.check() else { return Ok(()) };
+            let why = format!("{error}; open it again");
+            if error.kind() != std::io::ErrorKind::NotFound {
+                return Err(StoreError::Failed(why));
+            }
+            tracing::error!(path = %self.path.display(), %error, "the file is not at its path any more");
+            self.lost = Some(why);
+        }
+        self.lost.clone().map_or(Ok(()), |why| Err(StoreError::Failed(why)))
+    }
+
+    /// Executes the batch and the commit. The first error before the commit undoes everything.
+    fn commit<R>(
+        &mut self,
+        body: impl FnOnce(&mut FileConnection, i64, &Clock) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        self.check()?;
+        let now = self.clock.now();
+        let (epoch, written) = (self.epoch, self.clock.written);
+        self.connection.prepare_cached("begin immediate").and_then(|mut begin| begin.execute([])).map_err(failed)?;
+        let looked = self.foreign.look(&self.connection).map_err(failed);
+        let result = looked.and_then(|()| body(&mut self.connection, epoch, &self.clock));
+        let result = result.and_then(|result| {
+            if now - self.clock.written >= FLOOR_INTERVAL {
+                let mut floor = self.connection.prepare_cached("update meta set floor = ?1").map_err(failed)?;
+                floor.execute([now]).map_err(failed)?;
+                self.clock.written = now;
+            }
+            Ok(result)
+        });
+        let committed = match result {
+            Ok(result) => {
+                let commit = self.connection.prepare_cached("commit").and_then(|mut commit| commit.execute([]));
+                match commit {
+                    Ok(_) => Ok(result),
+                    Err(error) => Err(self.undo(&error)),
+                }
+            }
+            Err(error) => {
+                self.roll_back();
+                Err(error)
+            }
+        };
+        if committed.is_err() {
+            self.clock.written = written;
+            return committed;
+        }
+        // The file may have been replaced before it was written.
+        self.check().map_err(|error| StoreError::InDoubt(error.to_string()))?;
+        self.log.look(&self.connection);
+        committed
+    }
+
+    /// Decides whether a failed commit was executed. SQLite keeps the transaction open if it wrote
+    /// nothing.
+    fn undo(&mut self, error: &rusqlite::Error) -> StoreError {
+        if self.connection.is_autocommit() {
+            return StoreError::InDoubt(error.to_string());
+        }
+        self.roll_back();
+        failed(error)
+    }
+
+    /// Makes rows that cannot be read dead letters, and counts the others anew.
+    fn bury(&mut self, rows: UnreadableRows) -> Result<(), StoreError> {
+        if !rows.is_empty() {
+            self.commit(|connection, _, clock| {
+                let now = clock.now();
+                let mut bury =
+                    |(row, error): &(i64, _)| unreadable::bury(connection, Place::Row(*row), error, now).map(drop);
+                rows.iter().try_for_each(&mut bury).map_err(failed)
+            })?;
+        }
+        self.tally = Tally::start(&self.connection).map_err(failed)?;
+        Ok(())
+    }
+
+    fn roll_back(&mut self) {
+        if !self.connection.is_autocommit() {
+            let _rolled_back = self.connection.execute_batch("rollback");
+        }
+    }
+}
+
+fn failed(error: impl std::borrow::Borrow<rusqlite::Error>) -> StoreError {
+    let error = error.borrow();
+    match error.sqlite_error_code() {
+        _ if unreadable::is_of_row(error) => StoreError::Refused(error.to_string()),
+        Some(ErrorCode::DatabaseBusy) => StoreError::Busy,
+        Some(ErrorCode::DiskFull) => StoreError::Failed(format!("the disk is full: {error}")),
+        _ => StoreError::Failed(error.to_string()),
+    }
+}
+
+impl From<OpenError> for timer_durable::Error {
+    fn from(error: OpenError) -> Self {
+        Self::Open(Box::new(error))
+    }
+}
+
+/// Compiles and runs the examples in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

@@ -1,0 +1,306 @@
+//! The statements of a batch.
+
+use super::put::{Create, follow, insert};
+use super::shelf;
+use super::slots::{self, SHELF};
+use super::tombstones::Tombstones;
+use super::unreadable::{self, Place};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, params};
+use std::sync::Arc;
+use timer_durable::TimeoutId;
+use timer_durable::store::Micros;
+use timer_durable::transaction::{Attempt, NextRun, Operation, Outcome, Target};
+
+pub(super) fn blob(id: TimeoutId) -> [u8; 16] {
+    id.as_u128().to_be_bytes()
+}
+
+pub(super) fn id(bytes: [u8; 16]) -> TimeoutId {
+    TimeoutId::from_u128(u128::from_be_bytes(bytes))
+}
+
+/// The facts about the instance that executes a batch.
+#[derive(Clone, Copy)]
+pub(super) struct Instance<'a> {
+    pub(super) epoch: i64,
+    pub(super) now: Micros,
+    /// The topics whose timeouts go to their shelves.
+    pub(super) blocked: &'a [Arc<str>],
+    /// Whether the file keeps the traces of timeouts.
+    pub(super) has_traces: bool,
+}
+
+/// Executes a batch inside a transaction.
+///
+/// The statements of the frequent operations are looked up once per batch. None of them needs a
+/// statement journal or a temporary table, which would double the time of a row. That excludes
+/// `returning`, and inserts from a `select`.
+pub(super) fn execute(db: &Connection, batch: &[Operation], instance: Instance<'_>) -> Result<Vec<Outcome>> {
+    let Instance { epoch, now, has_traces, .. } = instance;
+    let far = slots::far(now);
+    let tombstones = Tombstones { db, instance: epoch as u32, now };
+    let mut create = Create::new(db, far, has_traces)?;
+    let mut end = db.prepare_cached("delete from timeout where id = ?1 and attempt = ?2 and begun is not null")?;
+    let mut begin =
+        Begin { find: db.prepare_cached(FIND[usize::from(has_traces)])?, update: db.prepare_cached(BEGIN)?, instance };
+    let execute = |operation: &Operation| match operation {
+        Operation::Insert(new) => insert(tombstones, &mut create, new),
+        Operation::Reset { target, due } => reset(db, target, *due, far),
+        Operation::Cancel(target) => cancel(tombstones, target),
+        Operation::Done { id, attempt, next, then } => {
+            let ended = match next {
+                Some(next) => repeat(db, *id, *attempt, *next)?,
+                None => changed(*id, end.execute(params![blob(*id), attempt])?),
+            };
+            if ended != Outcome::NotFound {
+                if next.is_none() {
+                    tombstones.leave(*id)?;
+                }
+                then.iter().try_for_each(|then| follow(tombstones, &mut create, then))?;
+            }
+            Ok(ended)
+        }
+        Operation::Retry { id, attempt, due, forgive } => retry(db, *id, *attempt, *due, *forgive),
+        Operation::Postpone { id, attempt, due, payload } => postpone(db, *id, *attempt, *due, payload.as_ref()),
+        Operation::Bury { id, attempt, reason, next } => bury(db, *id, *attempt, reason, *next, now),
+        Operation::Requeue { id, due } => requeue(db, *id, *due),
+        Operation::Purge(id) => purge(tombstones, *id),
+        Operation::Begin(id) => begin.execute(db, *id),
+    };
+    batch.iter().map(execute).collect()
+}
+
+/// Executes each operation of a batch in its own savepoint, inside a transaction. Refuses an
+/// operation that fails by its row, and makes a row that cannot begin a dead letter. Returns the
+/// outcomes and the number of these dead letters.
+pub(super) fn execute_apart(
+    db: &Connection,
+    batch: &[Operation],
+    instance: Instance<'_>,
+) -> Result<(Vec<Outcome>, usize)> {
+    let mut buried = 0;
+    let mut outcomes = Vec::with_capacity(batch.len());
+    for operation in batch {
+        db.prepare_cached("savepoint operation")?.execute([])?;
+        let outcome = match execute(db, std::slice::from_ref(operation), instance) {
+            Ok(outcome) => outcome,
+            // A trigger of the user may have rolled back the whole transaction.
+            Err(error) if !unreadable::is_of_row(&error) || db.is_autocommit() => return Err(error),
+            Err(error) => {
+                db.prepare_cached("rollback to operation")?.execute([])?;
+                vec![match operation {
+                    Operation::Begin(id) if unreadable::is_unreadable(&error) => {
+                        buried += unreadable::bury(db, Place::Id(*id), &error, instance.now)?;
+                        Outcome::NotFound
+                    }
+                    _ => Outcome::Refused(error.to_string()),
+                }]
+            }
+        };
+        outcomes.extend(outcome);
+        db.prepare_cached("release operation")?.execute([])?;
+    }
+    Ok((outcomes, buried))
+}
+
+/// Returns the outcome of a statement that has changed `rows` rows with this id.
+fn changed(id: TimeoutId, rows: usize) -> Outcome {
+    if rows == 0 { Outcome::NotFound } else { Outcome::Changed(id) }
+}
+
+fn reset(db: &Connection, target: &Target, due: Micros, far: Micros) -> Result<Outcome> {
+    let found = find(db, target)?;
+    if let Outcome::Changed(id) = found {
+        change_due(db, id, due, far)?;
+    }
+    Ok(found)
+}
+
+/// Changes the due time of a timeout, and plans its run anew.
+pub(super) fn change_due(db: &Connection, id: TimeoutId, due: Micros, far: Micros) -> Result<()> {
+    let mut update = db.prepare_cached("update timeout set due = ?2, slot = ?3, planned = null where id = ?1")?;
+    update.execute(params![blob(id), due, slots::slot(due, far)]).map(drop)
+}
+
+fn cancel(tombstones: Tombstones<'_>, target: &Target) -> Result<Outcome> {
+    let db = tombstones.db;
+    let mut delete = db.prepare_cached("delete from timeout where id = ?1 and begun is null")?;
+    if let Target::Id(id) = target {
+        if delete.execute([blob(*id)])? == 1 {
+            tombstones.leave(*id)?;
+            return Ok(Outcome::Changed(*id));
+        }
+    }
+    let found = find(db, target)?;
+    if let Outcome::Changed(id) = found {
+        delete.execute([blob(id)])?;
+        tombstones.leave(id)?;
+    }
+    Ok(found)
+}
+
+/// Looks for a pending timeout.
+fn find(db: &Connection, target: &Target) -> Result<Outcome> {
+    let read = |row: &rusqlite::Row<'_>| Ok((id(row.get(0)?), row.get::<_, Option<i64>>(1)?.is_some()));
+    let found = match target {
+        Target::Id(id) => {
+            db.prepare_cached("select id, begun from timeout where id = ?1")?.query_row([blob(*id)], read).optional()?
+        }
+        Target::Key { topic, key } => db
+            .prepare_cached("select id, begun from timeout where topic = ?1 and key = ?2")?
+            .query_row(params![topic, key], read)
+            .optional()?,
+    };
+    Ok(match found {
+        None => Outcome::NotFound,
+        Some((_, true)) => Outcome::Running,
+        Some((id, false)) => Outcome::Changed(id),
+    })
+}
+
+/// Plans the next run of a periodic timeout.
+fn repeat(db: &Connection, id: TimeoutId, attempt: u32, next: Micros) -> Result<Outcome> {
+    let mut update = db.prepare_cached(
+        "update timeout set due = ?3, slot = null, begun = null, forgiven = attempt, planned = null
+         where id = ?1 and attempt = ?2 and begun is not null",
+    )?;
+    Ok(changed(id, update.execute(params![blob(id), attempt, next])?))
+}
+
+fn retry(db: &Connection, id: TimeoutId, attempt: u32, due: Micros, forgive: bool) -> Result<Outcome> {
+    let mut update = db.prepare_cached(
+        "update timeout set due = ?3, slot = null, begun = null, forgiven = forgiven + ?4,
+                planned = coalesce(planned, due)
+         where id = ?1 and attempt = ?2 and begun is not null",
+    )?;
+    Ok(changed(id, update.execute(params![blob(id), attempt, due, forgive])?))
+}
+
+fn postpone(
+    db: &Connection,
+    id: TimeoutId,
+    attempt: u32,
+    due: Micros,
+    payload: Option<&(i16, Vec<u8>)>,
+) -> Result<Outcome> {
+    let mut update = db.prepare_cached(
+        "update timeout set due = ?3, slot = null, begun = null, forgiven = attempt,
+                planned = iif(period is null, null, coalesce(planned, due)),
+                format = coalesce(?4, format), payload = coalesce(?5, payload)
+         where id = ?1 and attempt = ?2 and begun is not null",
+    )?;
+    let (format, payload) = payload.map(|(format, payload)| (format, payload)).unzip();
+    Ok(changed(id, update.execute(params![blob(id), attempt, due, format, payload])?))
+}
+
+fn bury(
+    db: &Connection,
+    id: TimeoutId,
+    attempt: u32,
+    reason: &str,
+    next: Option<NextRun>,
+    now: Micros,
+) -> Result<Outcome> {
+    let mut copy = db.prepare_cached(
+        "insert into dead(id, due, topic, key, attempt, format, payload, reason, died)
+         select ?5, due, topic, key, attempt, format, payload, ?3, ?4 from timeout
+         where id = ?1 and attempt = ?2 and begun is not null",
+    )?;
+    let letter = next.map_or(id, |next| next.letter);
+    let copied = copy.execute(params![blob(id), attempt, reason, now, blob(letter)])?;
+    if let Some(next) = next {
+        return repeat(db, id, attempt, next.due);
+    }
+    if copied == 1 {
+        db.prepare_cached("delete from timeout where id = ?1")?.execute([blob(id)])?;
+    }
+    Ok(changed(id, copied))
+}
+
+fn requeue(db: &Connection, id: TimeoutId, due: Micros) -> Result<Outcome> {
+    // A timeout with the same key may be pending by now.
+    let mut copy = db.prepare_cached(
+        "insert into timeout(id, due, topic, key, attempt, forgiven, format, payload)
+         select id, ?2, topic, iif(exists (select 1 from timeout t where t.topic = dead.topic and t.key = dead.key), null, key),
+                attempt, attempt, format, payload from dead where id = ?1",
+    )?;
+    copy.execute(params![blob(id), due])?;
+    Ok(changed(id, delete_dead(db, id)?))
+}
+
+fn purge(tombstones: Tombstones<'_>, id: TimeoutId) -> Result<Outcome> {
+    let purged = delete_dead(tombstones.db, id)?;
+    if purged == 1 {
+        tombstones.leave(id)?;
+    }
+    Ok(changed(id, purged))
+}
+
+fn delete_dead(db: &Connection, id: TimeoutId) -> Result<usize> {
+    db.prepare_cached("delete from dead where id = ?1")?.execute([blob(id)])
+}
+
+/// Looks for the timeout of an attempt. `$traceparent` is its trace.
+macro_rules! find {
+    ($traceparent:literal) => {
+        concat!(
+            "select attempt + 1, due, topic, forgiven, key, format, payload, period, max_lateness,
+                coalesce(planned, due), slot, ",
+            $traceparent,
+            " from timeout where id = ?1 and (begun is null or begun < ?2)"
+        )
+    };
+}
+/// In a file that keeps no traces, and in one that does.
+const FIND: [&str; 2] = [find!("null"), find!("traceparent")];
+const BEGIN: &str = "update timeout set attempt = ?2, begun = ?3, started = ?4 where id = ?1";
+
+/// The statements that begin an attempt.
+struct Begin<'c> {
+    find: CachedStatement<'c>,
+    update: CachedStatement<'c>,
+    instance: Instance<'c>,
+}
+
+impl Begin<'_> {
+    fn execute(&mut self, db: &Connection, id: TimeoutId) -> Result<Outcome> {
+        let Instance { epoch, now, blocked, .. } = self.instance;
+        let mut is_on_shelf = false;
+        let begun = self.find.query_row(params![blob(id), epoch], |row| {
+            let due = row.get(1)?;
+            if due > now {
+                return Ok(Outcome::NotYet(due));
+            }
+            is_on_shelf = row.get::<_, Option<Micros>>(10)? == Some(SHELF);
+            if !is_on_shelf && !blocked.is_empty() {
+                let topic: String = row.get(2)?;
+                if blocked.iter().any(|blocked| **blocked == *topic) {
+                    return Ok(Outcome::Shelved(topic));
+                }
+            }
+            let mut attempt = Attempt::new(row.get(0)?, due, row.get::<_, String>(2)?);
+            attempt.forgiven = row.get(3)?;
+            attempt.key = row.get(4)?;
+            attempt.format = row.get(5)?;
+            attempt.payload = row.get(6)?;
+            attempt.period = row.get(7)?;
+            attempt.max_lateness = row.get(8)?;
+            attempt.planned = row.get(9)?;
+            // A timeout is worth more than its trace.
+            attempt.traceparent = row.get(11).unwrap_or_default();
+            Ok(Outcome::Begun(Box::new(attempt)))
+        });
+        let begun = begun.optional()?.unwrap_or(Outcome::NotFound);
+        match &begun {
+            Outcome::Begun(attempt) => {
+                self.update.execute(params![blob(id), attempt.attempt, epoch, now])?;
+                if is_on_shelf {
+                    shelf::take(db, id)?;
+                }
+            }
+            Outcome::Shelved(_) => shelf::put(db, id)?,
+            _ => {}
+        }
+        Ok(begun)
+    }
+}

@@ -1,0 +1,236 @@
+//! The store's side of the trait.
+
+use super::clock::Clock;
+use super::rows::{self, Instance};
+use super::slots::{self, Loaded, Page};
+use super::tally::Tally;
+use super::transaction::{OpenTransaction, check_names};
+use super::{SqliteReader, SqliteStore, failed, open, shelf};
+use rusqlite::backup::{Backup, StepResult};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use timer_durable::TimeoutId;
+use timer_durable::store::{Connect, Micros, Position, Reader, Store, StoreError, TransactionWork, Upkeep};
+use timer_durable::transaction::{Operation, Outcome, are_accepted};
+
+/// The longest sleep of the keeper while timeouts wait for the wall clock. Nothing tells it of a
+/// step forward or of a suspend.
+const MAX_SLEEP: Duration = Duration::from_secs(30);
+
+/// The time for which a call of the keeper waits while another program has locked the file. The
+/// keeper looks at its messages in between.
+const LOCK_WAIT: Duration = Duration::from_millis(20);
+
+impl Store for SqliteStore {
+    fn describe(&self) -> String {
+        format!("sqlite:{}", self.path.display())
+    }
+
+    fn instance(&self) -> u32 {
+        // The epoch grows with each start, and only its lower half is needed to tell instances
+        // apart.
+        self.epoch as u32
+    }
+
+    fn now(&self) -> Micros {
+        self.clock.now()
+    }
+
+    fn time_until(&self, time: Micros) -> Duration {
+        self.clock.time_until(time)
+    }
+
+    fn lease_end(&self) -> Option<Instant> {
+        None
+    }
+
+    fn connect_reader(&self) -> Option<Connect> {
+        let (path, places) = (self.owner.path().to_owned(), self.owner.places());
+        let connect = move || SqliteReader::beside(&path, &places).map(|reader| Box::new(reader) as Box<dyn Reader>);
+        Some(Box::new(connect))
+    }
+
+    fn max_sleep(&self) -> Option<Duration> {
+        (!self.clock.is_virtual).then_some(MAX_SLEEP)
+    }
+
+    fn advance_time(&mut self, by: Duration) -> Result<(), StoreError> {
+        if !self.clock.is_virtual {
+            // No test survives its machine.
+            self.connection.execute_batch("pragma synchronous = off").map_err(failed)?;
+        }
+        self.clock.advance(by);
+        Ok(())
+    }
+
+    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
+        let blocked = self.blocked.clone();
+        let has_traces = self.has_traces;
+        let instance = |epoch, clock: &Clock| Instance { epoch, now: clock.now(), blocked: &blocked, has_traces };
+        let result = self.commit(|connection, epoch, clock| {
+            rows::execute(connection, batch, instance(epoch, clock)).map_err(failed)
+        });
+        let (outcomes, buried) = match result {
+            Err(StoreError::Refused(_)) => self.commit(|connection, epoch, clock| {
+                rows::execute_apart(connection, batch, instance(epoch, clock)).map_err(failed)
+            })?,
+            result => (result?, 0),
+        };
+        self.tally.add(batch, &outcomes);
+        if buried > 0 {
+            self.tally = Tally::start(&self.connection).map_err(failed)?;
+        }
+        Ok(outcomes)
+    }
+
+    fn write_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
+        let (mut outcomes, has_traces) = (Vec::new(), self.has_traces);
+        let result = self.commit(|connection, epoch, clock| {
+            let instance = Instance { epoch, now: clock.now(), blocked: &[], has_traces };
+            outcomes = rows::execute(connection, inserts, instance).map_err(failed)?;
+            // The error rolls the transaction back.
+            if are_accepted(inserts, &outcomes) { Ok(()) } else { Err(StoreError::Locked) }
+        });
+        match result {
+            Ok(()) => self.tally.add(inserts, &outcomes),
+            Err(StoreError::Locked) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(outcomes)
+    }
+
+    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
+        self.check()?;
+        let page = Page { range, max, epoch: self.epoch };
+        let start = page.range.start;
+        match page.load(&self.connection, self.clock.now(), &mut self.page_topics, out).map_err(failed)? {
+            Loaded::Before(bound) => return Ok(bound),
+            Loaded::Unsorted(slot) => {
+                self.commit(|connection, _, _| slots::move_rows(connection, slot).map_err(failed))?;
+            }
+            Loaded::Unreadable(rows) => self.bury(rows)?,
+        }
+        Ok(start)
+    }
+
+    fn set_blocked(&mut self, topics: &[Arc<str>]) -> Result<(), StoreError> {
+        self.blocked = topics.into();
+        Ok(())
+    }
+
+    fn load_shelf(&mut self, topic: &str, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
+        self.check()?;
+        loop {
+            match shelf::load(&self.connection, topic, max, self.epoch).map_err(failed)? {
+                Ok(page) => {
+                    out.extend(page);
+                    return Ok(());
+                }
+                Err(unreadable) => self.bury(unreadable)?,
+            }
+        }
+    }
+
+    fn find_topics(
+        &mut self,
+        ids: &[TimeoutId],
+        topics: &[Arc<str>],
+        out: &mut Vec<(TimeoutId, usize)>,
+    ) -> Result<(), StoreError> {
+        shelf::find_topics(&self.connection, &self.page_topics, ids, topics, out).map_err(failed)
+    }
+
+    fn shelved_topics(&mut self) -> Result<Vec<String>, StoreError> {
+        shelf::topics(&self.connection).map_err(failed)
+    }
+
+    fn set_paused(&mut self, topic: &str, is_paused: bool) -> Result<(), StoreError> {
+        self.commit(|connection, _, _| shelf::set_paused(connection, topic, is_paused).map_err(failed))
+    }
+
+    fn paused_topics(&mut self) -> Result<Vec<String>, StoreError> {
+        shelf::paused(&self.connection).map_err(failed)
+    }
+
+    fn rejoin(&mut self) -> Result<(), StoreError> {
+        self.check()?;
+        self.roll_back();
+        // `query_row` ends a statement without looking at the result of its commit. If the commit
+        // failed, the next instance would use the same epoch, so the update returns no row.
+        self.connection.execute("update meta set epoch = epoch + 1", []).map_err(failed)?;
+        self.epoch = self.connection.query_row("select epoch from meta", [], |row| row.get(0)).map_err(failed)?;
+        let mut lost = slots::find_lost(&self.connection).map_err(failed)?;
+        lost.append(&mut shelf::find_lost(&self.connection).map_err(failed)?);
+        self.bury(lost)?;
+        if !self.clock.is_virtual {
+            self.connection.busy_timeout(LOCK_WAIT).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn pending(&self) -> Option<u64> {
+        self.tally.pending()
+    }
+
+    fn next_upkeep(&self) -> Option<Instant> {
+        if self.foreign.are_found { Some(Instant::now()) } else { self.tally.next() }
+    }
+
+    /// Counts a part of the timeouts.
+    fn upkeep(&mut self, _: &[TimeoutId]) -> Result<Upkeep, StoreError> {
+        let shards_gained = std::mem::take(&mut self.foreign.are_found);
+        if shards_gained {
+            self.tally = Tally::start(&self.connection).map_err(failed)?;
+        } else {
+            self.tally.step(&self.connection).map_err(failed)?;
+        }
+        let mut upkeep = Upkeep::default();
+        upkeep.shards_gained = shards_gained;
+        upkeep.pauses_changed = shards_gained;
+        Ok(upkeep)
+    }
+
+    fn transact(&mut self, work: TransactionWork<'_>) -> Result<(), StoreError> {
+        let (mut operations, mut outcomes, has_traces) = (Vec::new(), Vec::new(), self.has_traces);
+        self.commit(|connection, epoch, clock| {
+            let connection = &*connection;
+            let mut open = OpenTransaction::new(connection, clock, epoch, has_traces);
+            work(&mut open, Some(connection))?;
+            check_names(open.connection)?;
+            (operations, outcomes) = (open.operations, open.outcomes);
+            Ok(())
+        })?;
+        self.tally.add(&operations, &outcomes);
+        Ok(())
+    }
+
+    fn backup(&mut self, path: &Path) -> Result<(), StoreError> {
+        self.check()?;
+        let (mut copy, _owner) = open::connect(path).map_err(|error| StoreError::Failed(error.to_string()))?;
+        // All calls wait during a backup, so it does not wait for others that use the target.
+        copy.busy_timeout(Duration::ZERO).map_err(failed)?;
+        let backup = Backup::new(&self.connection, &mut copy).map_err(failed)?;
+        // All pages in one step, because the file changes only between the turns of the keeper.
+        let begun = Instant::now();
+        match backup.step(-1).map_err(failed)? {
+            StepResult::Done => {}
+            result => {
+                let reason = format!("the target {} is in use, so nothing was copied ({result:?})", path.display());
+                return Err(StoreError::Failed(reason));
+            }
+        }
+        tracing::info!(to = %path.display(), took = ?begun.elapsed(), "the store was copied");
+        Ok(())
+    }
+
+    fn leave(&mut self) -> Result<(), StoreError> {
+        self.check()?;
+        // A clean end leaves no log behind, so that the file alone can be copied.
+        if let Err(error) = self.connection.execute_batch("pragma wal_checkpoint(truncate)") {
+            tracing::warn!(%error, "the log could not be written back");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! Names of the user: tables and triggers in the store's file.
+
+use std::time::Duration;
+
+use timer_durable::{CancelAnswer, Due, DurableTimer, TimeoutId};
+use timer_durable_sqlite::{SqliteHandle, SqliteStore};
+
+use timer_durable_tests::folder::Folder;
+use timer_durable_tests::t;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn open(folder: &Folder) -> (DurableTimer, SqliteHandle) {
+    let store = SqliteStore::open(folder.file()).unwrap();
+    let sqlite = store.handle();
+    (DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open(store).unwrap(), sqlite)
+}
+
+/// Schedules and cancels a timeout with an id of the caller, which leaves a tombstone.
+fn end(timer: &DurableTimer, id: TimeoutId) {
+    timer.timeout_builder(t(), &()).after(LONG).id(id).schedule().unwrap();
+    assert_eq!(timer.cancel_by_id(id).unwrap(), CancelAnswer::Cancelled);
+}
+
+#[test]
+fn triggers_may_have_the_names_of_tables() {
+    let folder = Folder::new();
+    let (timer, sqlite) = open(&folder);
+    for name in ["timeout", "timer_tombstone"] {
+        let sql =
+            format!("create table {name}_log(n); create trigger {name} after insert on {name}_log begin select 1; end");
+        sqlite.transaction(&timer, move |tx| Ok(tx.connection().execute_batch(&sql)?)).unwrap();
+    }
+    end(&timer, TimeoutId::new());
+    timer.stop(LONG).unwrap();
+    drop(timer);
+    end(&open(&folder).0, TimeoutId::new());
+}
+
+#[test]
+fn no_temporary_table_hides_one_of_the_store() {
+    let folder = Folder::new();
+    let (timer, sqlite) = open(&folder);
+    for sql in ["create temp table Timeout as select * from main.timeout", "create temp view dead as select 1"] {
+        let error = sqlite.transaction(&timer, move |tx| Ok(tx.connection().execute_batch(sql)?)).unwrap_err();
+        assert!(error.to_string().contains("has the name of a table of the store"), "{error}");
+    }
+    timer.new_timeout(t(), LONG, &()).unwrap();
+    timer.stop(LONG).unwrap();
+    drop(timer);
+    assert_eq!(open(&folder).0.counts().unwrap().pending, 1, "D1");
+}
