@@ -39,15 +39,15 @@ pub(super) enum Verification {
 ///     .password(|| Ok(std::fs::read_to_string("/run/secrets/database")?))
 ///     .schema("billing")
 ///     .connect()?;
-/// # Ok::<(), timer_durable::ConnectError>(())
+/// # Ok::<(), timer_durable_postgres::ConnectError>(())
 /// ```
 ///
 /// Settings of [`tokio_postgres`], and a connector for encrypted connections:
 ///
 /// ```no_run
-/// use timer_durable::{PostgresOptions, tokio_postgres};
+/// use timer_durable_postgres::{PostgresOptions, tokio_postgres};
 ///
-/// # fn connect(connector: tokio_postgres::NoTls) -> Result<(), timer_durable::ConnectError> {
+/// # fn connect(connector: tokio_postgres::NoTls) -> Result<(), timer_durable_postgres::ConnectError> {
 /// let mut config = tokio_postgres::Config::new();
 /// config.host("db.example").user("shop").dbname("shop");
 /// let store = PostgresOptions::from(config).tls(connector).connect()?;

@@ -21,7 +21,8 @@ use timer_durable::transaction::Target;
 /// # Examples
 ///
 /// ```no_run
-/// use timer_durable::{Filter, PostgresReader, Reader};
+/// use timer_durable::{Filter, Reader};
+/// use timer_durable_postgres::PostgresReader;
 ///
 /// let mut database = PostgresReader::connect("postgres://shop@db.example/shop")?;
 /// for row in database.list(&Filter::new().topic("order.close"), None, 100)? {
