@@ -26,7 +26,7 @@ Commands:
   purge ID|all      delete a dead letter
   pause TOPIC       let no timeout of a topic begin, on all nodes
   resume TOPIC      end a pause
-  upgrade           add what the schema of an earlier release lacks
+  upgrade           bring the schema of an earlier release to this one
 
 A TARGET is an ID, or a TOPIC and a KEY. While a program owns an SQLite file, only list, show, counts
 and dead work. A change of a PostgreSQL database joins it as a node for a moment.

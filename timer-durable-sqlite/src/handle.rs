@@ -45,9 +45,8 @@ pub struct SqliteTransaction<'a, 't> {
 impl<'t> SqliteTransaction<'_, 't> {
     /// Returns the connection to the file, inside the transaction.
     ///
-    /// The names `meta`, `timeout`, `dead`, and those that begin with `timer_` or `timeout_by_`,
-    /// belong to the store. A temporary table or view that hides a table of the store fails the
-    /// transaction. Do not end the transaction by a statement.
+    /// Names that begin with `timer_` belong to the store. A temporary table or view with such a
+    /// name fails the transaction. Do not end the transaction by a statement.
     #[must_use]
     pub fn connection(&self) -> &'t Connection {
         self.connection

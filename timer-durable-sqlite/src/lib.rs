@@ -44,11 +44,13 @@ mod handle;
 mod log;
 mod names;
 mod open;
+mod open_error;
 mod owner;
 mod put;
 mod read;
 mod reader;
 mod rows;
+mod schema;
 mod shelf;
 mod slots;
 mod store;
@@ -63,8 +65,8 @@ use foreign::ForeignWrites;
 use handle::FileConnection;
 pub use handle::{OtherStoreError, SqliteHandle, SqliteTransaction};
 use log::Log;
-pub use open::OpenError;
 use open::Opened;
+pub use open_error::OpenError;
 use owner::Owner;
 pub use reader::SqliteReader;
 /// The crate of the connection of a [`SqliteTransaction`].
@@ -72,6 +74,7 @@ pub use reader::SqliteReader;
 pub use rusqlite;
 
 use rusqlite::ErrorCode;
+use schema::{SCHEMA, Schema};
 use slots::PageTopics;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -132,50 +135,53 @@ pub struct SqliteStore {
     /// The topics whose timeouts go to their shelves.
     blocked: Arc<[Arc<str>]>,
     page_topics: PageTopics,
-    /// Whether the file keeps the traces of timeouts.
-    has_traces: bool,
+    /// The schema to which [`upgrade`](Self::upgrade) leads.
+    schema: Schema,
     foreign: ForeignWrites,
 }
 
 impl SqliteStore {
-    /// Opens the file at `path`, or creates it if there is none.
+    /// Opens the file at `path`, or creates it if there is none. Creates the tables if the file has
+    /// none of them, also beside tables of the user. Their names begin with `timer_`. The store
+    /// neither reads nor writes `user_version` and `application_id`, which belong to the user.
     ///
     /// # Errors
     ///
-    /// [`OpenError`] if the file is not a database of timeouts, has another version or another
-    /// name, is damaged, belongs to another process, or cannot be written.
+    /// [`OpenError`] if the file is not a database, has another table by a name of the store, has
+    /// another version or another name, is damaged, belongs to another process, or cannot be
+    /// written.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        let path = path.as_ref();
-        let Opened { connection, owner, floor } = open::open(path)?;
-        let (log, has_traces) = (Log::new(owner.path()), open::has_traces(&connection));
+        Self::open_as(path.as_ref(), SCHEMA)
+    }
+
+    fn open_as(path: &Path, schema: Schema) -> Result<Self, OpenError> {
+        let Opened { connection, owner, floor } = open::open(path, schema)?;
         let connection = FileConnection { connection, file: owner.file().clone() };
         Ok(Self {
             connection,
-            owner,
             lost: None,
-            log,
+            log: Log::new(owner.path()),
+            owner,
             path: path.to_owned(),
             epoch: 0,
             clock: Clock::new(floor),
             tally: Tally::default(),
             blocked: Arc::default(),
             page_topics: PageTopics::default(),
-            has_traces,
+            schema,
             foreign: ForeignWrites::default(),
         })
     }
 
-    /// Adds the parts that a file of an earlier release lacks, the column of the traces of timeouts
-    /// and the topic in the indexes of due times. Does nothing if the file has them. Earlier
-    /// programs can still open the file. See the chapter [upgrades](timer_durable::book::upgrades).
+    /// Turns a file of an earlier version of the schema into one of this program's version, which
+    /// earlier programs refuse. Does nothing if it has this version. So far there is only one. See
+    /// the chapter [upgrades](timer_durable::book::upgrades).
     ///
     /// # Errors
     ///
     /// [`OpenError`] if the file cannot be written.
     pub fn upgrade(&mut self) -> Result<(), OpenError> {
-        open::upgrade(&self.connection, &self.path)?;
-        self.has_traces = true;
-        Ok(())
+        self.schema.upgrade(&self.connection, &self.path)
     }
 
     /// Returns the path that was given to [`open`](Self::open).
@@ -212,7 +218,7 @@ impl SqliteStore {
         let result = looked.and_then(|()| body(&mut self.connection, epoch, &self.clock));
         let result = result.and_then(|result| {
             if now - self.clock.written >= FLOOR_INTERVAL {
-                let mut floor = self.connection.prepare_cached("update meta set floor = ?1").map_err(failed)?;
+                let mut floor = self.connection.prepare_cached("update timer_meta set floor = ?1").map_err(failed)?;
                 floor.execute([now]).map_err(failed)?;
                 self.clock.written = now;
             }

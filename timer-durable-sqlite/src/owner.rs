@@ -20,7 +20,7 @@
 //! Threads of one process exclude each other by a mutex, because the second lock belongs to the
 //! process.
 
-use super::open::OpenError;
+use super::open_error::OpenError;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;

@@ -22,7 +22,7 @@ pub(super) fn insert(tombstones: Tombstones<'_>, create: &mut Create<'_>, new: &
         return Ok(Outcome::Exists);
     }
     let mut holder = db.prepare_cached(
-        "select id, due, begun is not null, planned, attempt from timeout where topic = ?1 and key = ?2",
+        "select id, due, begun is not null, planned, attempt from timer_timeout where topic = ?1 and key = ?2",
     )?;
     let holder = holder.query_row(params![new.topic, key], |row| {
         let (planned, attempts): (Option<Micros>, u32) = (row.get(3)?, row.get(4)?);
@@ -35,7 +35,7 @@ pub(super) fn insert(tombstones: Tombstones<'_>, create: &mut Create<'_>, new: &
         IfPending::Earlier => due.min(new.due),
         IfPending::Later => due.max(new.due),
         IfPending::Update => {
-            update(db, holder, new, create)?;
+            update(db, holder, new)?;
             let new_due = new.updated_due(due, tombstones.now);
             if new_due < due {
                 change_due(db, holder, new_due, create.far)?;
@@ -44,13 +44,14 @@ pub(super) fn insert(tombstones: Tombstones<'_>, create: &mut Create<'_>, new: &
         }
         IfPending::Debounce => {
             let (cap, new_due) = new.debounced(planned, attempts);
-            update(db, holder, new, create)?;
+            update(db, holder, new)?;
             change_due(db, holder, new_due, create.far)?;
-            db.prepare_cached("update timeout set planned = ?2 where id = ?1")?.execute(params![blob(holder), cap])?;
+            db.prepare_cached("update timer_timeout set planned = ?2 where id = ?1")?
+                .execute(params![blob(holder), cap])?;
             return Ok(Outcome::Moved(holder, new_due));
         }
         IfPending::Replace => {
-            db.prepare_cached("delete from timeout where id = ?1")?.execute([blob(holder)])?;
+            db.prepare_cached("delete from timer_timeout where id = ?1")?.execute([blob(holder)])?;
             tombstones.leave(holder)?;
             let created = create.execute(db, new)?;
             return Ok(if created { Outcome::Created { replaced: Some(holder) } } else { Outcome::Exists });
@@ -64,15 +65,13 @@ pub(super) fn insert(tombstones: Tombstones<'_>, create: &mut Create<'_>, new: &
 }
 
 /// Gives a pending timeout the contents of an insert.
-fn update(db: &Connection, id: TimeoutId, new: &Insert, create: &Create<'_>) -> Result<()> {
-    let mut update = db
-        .prepare_cached("update timeout set format = ?2, payload = ?3, period = ?4, max_lateness = ?5 where id = ?1")?;
-    update.execute(params![blob(id), new.format, new.payload, new.period, new.max_lateness])?;
-    if create.has_traces {
-        let mut update = db.prepare_cached("update timeout set traceparent = ?2 where id = ?1")?;
-        update.execute(params![blob(id), new.traceparent])?;
-    }
-    Ok(())
+fn update(db: &Connection, id: TimeoutId, new: &Insert) -> Result<()> {
+    let mut update = db.prepare_cached(
+        "update timer_timeout set format = ?2, payload = ?3, period = ?4, max_lateness = ?5, traceparent = ?6
+         where id = ?1",
+    )?;
+    let values = params![blob(id), new.format, new.payload, new.period, new.max_lateness, new.traceparent];
+    update.execute(values).map(drop)
 }
 
 /// Inserts the timeout that follows an attempt, unless its id was used before. The attempt may have
@@ -87,32 +86,26 @@ pub(super) fn follow(tombstones: Tombstones<'_>, create: &mut Create<'_>, then: 
 /// Returns `true` if a timeout or a dead letter has the id.
 pub(super) fn is_taken(db: &Connection, id: TimeoutId) -> Result<bool> {
     let mut taken = db.prepare_cached(
-        "select exists (select 1 from timeout where id = ?1) or exists (select 1 from dead where id = ?1)",
+        "select exists (select 1 from timer_timeout where id = ?1) or exists (select 1 from timer_dead where id = ?1)",
     )?;
     taken.query_row([blob(id)], |row| row.get(0))
 }
 
 const CREATE: &str =
-    "insert into timeout(id, due, topic, key, format, payload, period, max_lateness, slot, planned, traceparent)
+    "insert into timer_timeout(id, due, topic, key, format, payload, period, max_lateness, slot, planned, traceparent)
      values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) on conflict do nothing";
-/// In a file that keeps no traces.
-const CREATE_UNTRACED: &str =
-    "insert into timeout(id, due, topic, key, format, payload, period, max_lateness, slot, planned)
-     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) on conflict do nothing";
 
 /// The statement that creates a row.
 pub(super) struct Create<'c> {
     insert: CachedStatement<'c>,
-    has_traces: bool,
     /// Whether there are dead letters, whose ids are taken as well.
     has_dead: OnceCell<bool>,
     far: Micros,
 }
 
 impl<'c> Create<'c> {
-    pub(super) fn new(db: &'c Connection, far: Micros, has_traces: bool) -> Result<Self> {
-        let create = if has_traces { CREATE } else { CREATE_UNTRACED };
-        Ok(Self { insert: db.prepare_cached(create)?, has_traces, has_dead: OnceCell::new(), far })
+    pub(super) fn new(db: &'c Connection, far: Micros) -> Result<Self> {
+        Ok(Self { insert: db.prepare_cached(CREATE)?, has_dead: OnceCell::new(), far })
     }
 
     /// Inserts a row. Returns `false` if the id or the key is taken.
@@ -120,12 +113,12 @@ impl<'c> Create<'c> {
         let has_dead = match self.has_dead.get() {
             Some(has_dead) => *has_dead,
             None => {
-                let mut query = db.prepare_cached("select exists (select 1 from dead)")?;
+                let mut query = db.prepare_cached("select exists (select 1 from timer_dead)")?;
                 let has_dead = query.query_row([], |row| row.get(0))?;
                 *self.has_dead.get_or_init(|| has_dead)
             }
         };
-        if has_dead && db.prepare_cached("select 1 from dead where id = ?1")?.exists([blob(new.id)])? {
+        if has_dead && db.prepare_cached("select 1 from timer_dead where id = ?1")?.exists([blob(new.id)])? {
             return Ok(false);
         }
         let values = params![
@@ -141,7 +134,6 @@ impl<'c> Create<'c> {
             new.cap,
             new.traceparent
         ];
-        let columns = self.insert.parameter_count();
-        Ok(self.insert.execute(&values[..columns])? == 1)
+        Ok(self.insert.execute(values)? == 1)
     }
 }

@@ -20,7 +20,7 @@ const COLUMNS: &str = "id, due, topic, key, attempt, period, planned is not null
     case when begun >= ?1 then coalesce(started, due) end";
 
 fn epoch(db: &Connection) -> Result<i64> {
-    db.prepare_cached("select epoch from meta")?.query_row([], |row| row.get(0))
+    db.prepare_cached("select epoch from timer_meta")?.query_row([], |row| row.get(0))
 }
 
 fn pending<P>(row: &Row<'_>, payload: P) -> Result<Pending<P>> {
@@ -42,7 +42,7 @@ fn pending<P>(row: &Row<'_>, payload: P) -> Result<Pending<P>> {
 pub(super) fn get(db: &Connection, target: &Target) -> Result<Option<StoredPending>> {
     let read = |row: &Row<'_>| pending(row, (row.get(8)?, row.get(9)?));
     let epoch = epoch(db)?;
-    let select = format!("select {COLUMNS}, format, payload from timeout where ");
+    let select = format!("select {COLUMNS}, format, payload from timer_timeout where ");
     match target {
         Target::Id(id) => {
             db.prepare_cached(&(select + "id = ?2"))?.query_row(params![epoch, blob(*id)], read).optional()
@@ -90,7 +90,7 @@ impl Tail {
         self.values.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
         // The inner query sorts the entries of an index, if it has all columns.
         let sql = format!(
-            "select {COLUMNS} from timeout where rowid in (select rowid from timeout where {} order by {order} limit ?)",
+            "select {COLUMNS} from timer_timeout where rowid in (select rowid from timer_timeout where {} order by {order} limit ?)",
             self.sql
         );
         let mut query = db.prepare_cached(&sql)?;
@@ -140,7 +140,7 @@ pub(super) fn list(
         rows.truncate(limit);
         let end = rows.last().filter(|_| rows.len() == limit).map_or(filter.due.end, |row| row.due);
         let mut next =
-            db.prepare_cached("select slot from timeout where slot > ?1 and slot <= ?2 order by slot limit 1")?;
+            db.prepare_cached("select slot from timer_timeout where slot > ?1 and slot <= ?2 order by slot limit 1")?;
         let Some(slot) = next.query_row([last, end], |row| row.get::<_, Micros>(0)).optional()? else { break };
         let mut tail = tail();
         tail.and("slot = ?", [slot.into()]);
@@ -158,9 +158,9 @@ pub(super) fn due_within(db: &Connection, now: Micros, delays: &[Micros]) -> Res
     let _snapshot = db.unchecked_transaction()?;
     let last = now.saturating_add(delays.last().copied().unwrap_or(Micros::MIN));
     let mut query = db.prepare_cached(
-        "select topic, due from timeout
+        "select topic, due from timer_timeout
          where slot is null and due <= ?1 and (due > ?2 or begun is null or begun < ?3)
-         union all select topic, due from timeout
+         union all select topic, due from timer_timeout
          where slot > -1 and slot <= ?1 and due <= ?1 and (due > ?2 or begun is null or begun < ?3)",
     )?;
     let mut rows = query.query([last, now, epoch(db)?])?;
@@ -177,7 +177,7 @@ pub(super) fn due_within(db: &Connection, now: Micros, delays: &[Micros]) -> Res
 pub(super) fn counts(db: &Connection) -> Result<Counts> {
     let count = |sql| db.query_row(sql, [], |row| row.get::<_, i64>(0));
     let mut counts = Counts::default();
-    counts.pending = count("select count(*) from timeout")?.unsigned_abs();
-    counts.dead = count("select count(*) from dead")?.unsigned_abs();
+    counts.pending = count("select count(*) from timer_timeout")?.unsigned_abs();
+    counts.dead = count("select count(*) from timer_dead")?.unsigned_abs();
     Ok(counts)
 }

@@ -1,7 +1,8 @@
 //! A connection that reads a file beside its owner.
 
 use super::clock::Clock;
-use super::open::{self, OpenError};
+use super::open;
+use super::open_error::OpenError;
 use super::owner::Place;
 use super::{SqliteStore, failed, read, unreadable};
 use rusqlite::Connection;
@@ -61,7 +62,7 @@ impl SqliteReader {
 
     /// Returns the time on the owner's clock.
     fn time(&mut self) -> Result<Micros, StoreError> {
-        let floor = self.read(|db| db.query_row("select floor from meta", [], |row| row.get(0)))?;
+        let floor = self.read(|db| db.query_row("select floor from timer_meta", [], |row| row.get(0)))?;
         Ok(Clock::new(floor).now())
     }
 }

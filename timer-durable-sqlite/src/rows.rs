@@ -26,8 +26,6 @@ pub(super) struct Instance<'a> {
     pub(super) now: Micros,
     /// The topics whose timeouts go to their shelves.
     pub(super) blocked: &'a [Arc<str>],
-    /// Whether the file keeps the traces of timeouts.
-    pub(super) has_traces: bool,
 }
 
 /// Executes a batch inside a transaction.
@@ -36,13 +34,13 @@ pub(super) struct Instance<'a> {
 /// statement journal or a temporary table, which would double the time of a row. That excludes
 /// `returning`, and inserts from a `select`.
 pub(super) fn execute(db: &Connection, batch: &[Operation], instance: Instance<'_>) -> Result<Vec<Outcome>> {
-    let Instance { epoch, now, has_traces, .. } = instance;
+    let Instance { epoch, now, .. } = instance;
     let far = slots::far(now);
     let tombstones = Tombstones { db, instance: epoch as u32, now };
-    let mut create = Create::new(db, far, has_traces)?;
-    let mut end = db.prepare_cached("delete from timeout where id = ?1 and attempt = ?2 and begun is not null")?;
-    let mut begin =
-        Begin { find: db.prepare_cached(FIND[usize::from(has_traces)])?, update: db.prepare_cached(BEGIN)?, instance };
+    let mut create = Create::new(db, far)?;
+    let mut end =
+        db.prepare_cached("delete from timer_timeout where id = ?1 and attempt = ?2 and begun is not null")?;
+    let mut begin = Begin { find: db.prepare_cached(FIND)?, update: db.prepare_cached(BEGIN)?, instance };
     let execute = |operation: &Operation| match operation {
         Operation::Insert(new) => insert(tombstones, &mut create, new),
         Operation::Reset { target, due } => reset(db, target, *due, far),
@@ -118,13 +116,13 @@ fn reset(db: &Connection, target: &Target, due: Micros, far: Micros) -> Result<O
 
 /// Changes the due time of a timeout, and plans its run anew.
 pub(super) fn change_due(db: &Connection, id: TimeoutId, due: Micros, far: Micros) -> Result<()> {
-    let mut update = db.prepare_cached("update timeout set due = ?2, slot = ?3, planned = null where id = ?1")?;
+    let mut update = db.prepare_cached("update timer_timeout set due = ?2, slot = ?3, planned = null where id = ?1")?;
     update.execute(params![blob(id), due, slots::slot(due, far)]).map(drop)
 }
 
 fn cancel(tombstones: Tombstones<'_>, target: &Target) -> Result<Outcome> {
     let db = tombstones.db;
-    let mut delete = db.prepare_cached("delete from timeout where id = ?1 and begun is null")?;
+    let mut delete = db.prepare_cached("delete from timer_timeout where id = ?1 and begun is null")?;
     if let Target::Id(id) = target {
         if delete.execute([blob(*id)])? == 1 {
             tombstones.leave(*id)?;
@@ -143,11 +141,12 @@ fn cancel(tombstones: Tombstones<'_>, target: &Target) -> Result<Outcome> {
 fn find(db: &Connection, target: &Target) -> Result<Outcome> {
     let read = |row: &rusqlite::Row<'_>| Ok((id(row.get(0)?), row.get::<_, Option<i64>>(1)?.is_some()));
     let found = match target {
-        Target::Id(id) => {
-            db.prepare_cached("select id, begun from timeout where id = ?1")?.query_row([blob(*id)], read).optional()?
-        }
+        Target::Id(id) => db
+            .prepare_cached("select id, begun from timer_timeout where id = ?1")?
+            .query_row([blob(*id)], read)
+            .optional()?,
         Target::Key { topic, key } => db
-            .prepare_cached("select id, begun from timeout where topic = ?1 and key = ?2")?
+            .prepare_cached("select id, begun from timer_timeout where topic = ?1 and key = ?2")?
             .query_row(params![topic, key], read)
             .optional()?,
     };
@@ -161,7 +160,7 @@ fn find(db: &Connection, target: &Target) -> Result<Outcome> {
 /// Plans the next run of a periodic timeout.
 fn repeat(db: &Connection, id: TimeoutId, attempt: u32, next: Micros) -> Result<Outcome> {
     let mut update = db.prepare_cached(
-        "update timeout set due = ?3, slot = null, begun = null, forgiven = attempt, planned = null
+        "update timer_timeout set due = ?3, slot = null, begun = null, forgiven = attempt, planned = null
          where id = ?1 and attempt = ?2 and begun is not null",
     )?;
     Ok(changed(id, update.execute(params![blob(id), attempt, next])?))
@@ -169,7 +168,7 @@ fn repeat(db: &Connection, id: TimeoutId, attempt: u32, next: Micros) -> Result<
 
 fn retry(db: &Connection, id: TimeoutId, attempt: u32, due: Micros, forgive: bool) -> Result<Outcome> {
     let mut update = db.prepare_cached(
-        "update timeout set due = ?3, slot = null, begun = null, forgiven = forgiven + ?4,
+        "update timer_timeout set due = ?3, slot = null, begun = null, forgiven = forgiven + ?4,
                 planned = coalesce(planned, due)
          where id = ?1 and attempt = ?2 and begun is not null",
     )?;
@@ -184,7 +183,7 @@ fn postpone(
     payload: Option<&(i16, Vec<u8>)>,
 ) -> Result<Outcome> {
     let mut update = db.prepare_cached(
-        "update timeout set due = ?3, slot = null, begun = null, forgiven = attempt,
+        "update timer_timeout set due = ?3, slot = null, begun = null, forgiven = attempt,
                 planned = iif(period is null, null, coalesce(planned, due)),
                 format = coalesce(?4, format), payload = coalesce(?5, payload)
          where id = ?1 and attempt = ?2 and begun is not null",
@@ -202,8 +201,8 @@ fn bury(
     now: Micros,
 ) -> Result<Outcome> {
     let mut copy = db.prepare_cached(
-        "insert into dead(id, due, topic, key, attempt, format, payload, reason, died)
-         select ?5, due, topic, key, attempt, format, payload, ?3, ?4 from timeout
+        "insert into timer_dead(id, due, topic, key, attempt, format, payload, reason, died)
+         select ?5, due, topic, key, attempt, format, payload, ?3, ?4 from timer_timeout
          where id = ?1 and attempt = ?2 and begun is not null",
     )?;
     let letter = next.map_or(id, |next| next.letter);
@@ -212,7 +211,7 @@ fn bury(
         return repeat(db, id, attempt, next.due);
     }
     if copied == 1 {
-        db.prepare_cached("delete from timeout where id = ?1")?.execute([blob(id)])?;
+        db.prepare_cached("delete from timer_timeout where id = ?1")?.execute([blob(id)])?;
     }
     Ok(changed(id, copied))
 }
@@ -220,9 +219,9 @@ fn bury(
 fn requeue(db: &Connection, id: TimeoutId, due: Micros) -> Result<Outcome> {
     // A timeout with the same key may be pending by now.
     let mut copy = db.prepare_cached(
-        "insert into timeout(id, due, topic, key, attempt, forgiven, format, payload)
-         select id, ?2, topic, iif(exists (select 1 from timeout t where t.topic = dead.topic and t.key = dead.key), null, key),
-                attempt, attempt, format, payload from dead where id = ?1",
+        "insert into timer_timeout(id, due, topic, key, attempt, forgiven, format, payload)
+         select id, ?2, topic, iif(exists (select 1 from timer_timeout t where t.topic = d.topic and t.key = d.key), null, key),
+                attempt, attempt, format, payload from timer_dead d where id = ?1",
     )?;
     copy.execute(params![blob(id), due])?;
     Ok(changed(id, delete_dead(db, id)?))
@@ -237,23 +236,13 @@ fn purge(tombstones: Tombstones<'_>, id: TimeoutId) -> Result<Outcome> {
 }
 
 fn delete_dead(db: &Connection, id: TimeoutId) -> Result<usize> {
-    db.prepare_cached("delete from dead where id = ?1")?.execute([blob(id)])
+    db.prepare_cached("delete from timer_dead where id = ?1")?.execute([blob(id)])
 }
 
-/// Looks for the timeout of an attempt. `$traceparent` is its trace.
-macro_rules! find {
-    ($traceparent:literal) => {
-        concat!(
-            "select attempt + 1, due, topic, forgiven, key, format, payload, period, max_lateness,
-                coalesce(planned, due), slot, ",
-            $traceparent,
-            " from timeout where id = ?1 and (begun is null or begun < ?2)"
-        )
-    };
-}
-/// In a file that keeps no traces, and in one that does.
-const FIND: [&str; 2] = [find!("null"), find!("traceparent")];
-const BEGIN: &str = "update timeout set attempt = ?2, begun = ?3, started = ?4 where id = ?1";
+const FIND: &str = "select attempt + 1, due, topic, forgiven, key, format, payload, period, max_lateness,
+        coalesce(planned, due), slot, traceparent
+    from timer_timeout where id = ?1 and (begun is null or begun < ?2)";
+const BEGIN: &str = "update timer_timeout set attempt = ?2, begun = ?3, started = ?4 where id = ?1";
 
 /// The statements that begin an attempt.
 struct Begin<'c> {

@@ -11,12 +11,12 @@ use timer_durable::store::Position;
 
 /// Puts a timeout on the shelf of its topic.
 pub(super) fn put(db: &Connection, id: TimeoutId) -> Result<()> {
-    db.prepare_cached("update timeout set slot = ?2 where id = ?1")?.execute(params![blob(id), SHELF]).map(drop)
+    db.prepare_cached("update timer_timeout set slot = ?2 where id = ?1")?.execute(params![blob(id), SHELF]).map(drop)
 }
 
 /// Takes a timeout off its shelf.
 pub(super) fn take(db: &Connection, id: TimeoutId) -> Result<()> {
-    db.prepare_cached("update timeout set slot = null where id = ?1")?.execute([blob(id)]).map(drop)
+    db.prepare_cached("update timer_timeout set slot = null where id = ?1")?.execute([blob(id)]).map(drop)
 }
 
 /// Reads the first timeouts on a shelf, or the errors of rows that cannot be read. A text or a blob
@@ -28,7 +28,7 @@ pub(super) fn load(
     epoch: i64,
 ) -> Result<std::result::Result<Vec<Position>, UnreadableRows>> {
     let mut query = db.prepare_cached(
-        "select rowid, due, id, begun from timeout where slot = -1 and topic = ?1
+        "select rowid, due, id, begun from timer_timeout where slot = -1 and topic = ?1
              and (begun is null or begun < ?2 or begun > 9223372036854775807)
          order by due, id limit ?3",
     )?;
@@ -55,7 +55,7 @@ pub(super) fn find_topics(
     topics: &[Arc<str>],
     out: &mut Vec<(TimeoutId, usize)>,
 ) -> Result<()> {
-    let mut query = db.prepare_cached("select topic from timeout where id = ?1")?;
+    let mut query = db.prepare_cached("select topic from timer_timeout where id = ?1")?;
     for id in ids {
         let index_of = |found: &str| topics.iter().position(|topic| found == &**topic);
         let index = match page.get(id) {
@@ -73,9 +73,9 @@ pub(super) fn find_topics(
 
 /// Selects the topics with timeouts on their shelves, by one look into the index for each.
 const TOPICS: &str = "with recursive shelf(topic) as (
-        select min(topic) from timeout where slot = -1
+        select min(topic) from timer_timeout where slot = -1
         union all
-        select (select min(topic) from timeout where slot = -1 and topic > shelf.topic) from shelf
+        select (select min(topic) from timer_timeout where slot = -1 and topic > shelf.topic) from shelf
         where shelf.topic is not null)
     select topic from shelf where topic is not null";
 
@@ -88,7 +88,7 @@ pub(super) fn topics(db: &Connection) -> Result<Vec<String>> {
 
 /// Returns the rows on shelves whose topics cannot be read.
 pub(super) fn find_lost(db: &Connection) -> Result<UnreadableRows> {
-    let mut find = db.prepare_cached("select rowid, topic from timeout where slot = -1 and topic = ?1")?;
+    let mut find = db.prepare_cached("select rowid, topic from timer_timeout where slot = -1 and topic = ?1")?;
     let (mut query, mut lost) = (db.prepare_cached(TOPICS)?, Vec::new());
     let mut topics = query.query([])?;
     while let Some(topic) = topics.next()? {

@@ -93,15 +93,15 @@ impl Page {
             // The index has no `begun`, so it is looked up for the rows of the page only.
             let mut query = db.prepare_cached(
                 "select page.rowid, page.due, page.id, begun, topic from (
-                     select rowid, due, id from timeout
+                     select rowid, due, id from timer_timeout
                      where slot = ?6 and (due, id) >= (?1, ?2) and (due, id) < (?3, ?4)
-                     order by due, id limit ?5) page join timeout on timeout.rowid = page.rowid",
+                     order by due, id limit ?5) page join timer_timeout on timer_timeout.rowid = page.rowid",
             )?;
             query.raw_bind_parameter(6, slot)?;
             self.read(&mut query, end, topics, &mut rows)?;
         }
         let mut query = db.prepare_cached(
-            "select rowid, due, id, begun, topic from timeout
+            "select rowid, due, id, begun, topic from timer_timeout
              where slot is null and (due, id) >= (?1, ?2) and (due, id) < (?3, ?4) order by due, id limit ?5",
         )?;
         self.read(&mut query, end, topics, &mut rows)?;
@@ -119,7 +119,7 @@ impl Page {
 
     /// Returns the first row with a slot that overlaps the range, and its slot.
     fn first_slot(&self, db: &Connection) -> Result<Option<(i64, Result<Micros>)>> {
-        db.prepare_cached("select rowid, slot from timeout where slot > ?1 and slot < ?2 order by slot limit 1")?
+        db.prepare_cached("select rowid, slot from timer_timeout where slot > ?1 and slot < ?2 order by slot limit 1")?
             .query_row([self.range.start.due.saturating_sub(WIDTH).max(SHELF), self.range.end.due], |row| {
                 Ok((row.get(0)?, row.get(1)))
             })
@@ -151,9 +151,9 @@ impl Page {
 
 /// Moves rows of a slot to the exact order.
 pub(super) fn move_rows(db: &Connection, slot: Micros) -> Result<()> {
-    let mut find = db.prepare_cached("select rowid from timeout where slot = ?1 order by id limit ?2")?;
+    let mut find = db.prepare_cached("select rowid from timer_timeout where slot = ?1 order by id limit ?2")?;
     let rows = find.query_map(params![slot, MAX_MOVED], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>>>()?;
-    let mut update = db.prepare_cached("update timeout set slot = null where rowid = ?1")?;
+    let mut update = db.prepare_cached("update timer_timeout set slot = null where rowid = ?1")?;
     rows.iter().try_for_each(|row| update.execute([row]).map(drop))
 }
 
@@ -161,8 +161,8 @@ pub(super) fn move_rows(db: &Connection, slot: Micros) -> Result<()> {
 /// which SQLite orders behind all numbers.
 pub(super) fn find_lost(db: &Connection) -> Result<UnreadableRows> {
     let mut query = db.prepare_cached(
-        "select rowid, due from timeout where slot is null and due > 9223372036854775807
-         union all select rowid, slot from timeout where slot is not null and slot > 9223372036854775807",
+        "select rowid, due from timer_timeout where slot is null and due > 9223372036854775807
+         union all select rowid, slot from timer_timeout where slot is not null and slot > 9223372036854775807",
     )?;
     unreadable::rows::<Micros>(&mut query, [])
 }

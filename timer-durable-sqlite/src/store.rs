@@ -67,8 +67,7 @@ impl Store for SqliteStore {
 
     fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         let blocked = self.blocked.clone();
-        let has_traces = self.has_traces;
-        let instance = |epoch, clock: &Clock| Instance { epoch, now: clock.now(), blocked: &blocked, has_traces };
+        let instance = |epoch, clock: &Clock| Instance { epoch, now: clock.now(), blocked: &blocked };
         let result = self.commit(|connection, epoch, clock| {
             rows::execute(connection, batch, instance(epoch, clock)).map_err(failed)
         });
@@ -86,9 +85,9 @@ impl Store for SqliteStore {
     }
 
     fn write_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
-        let (mut outcomes, has_traces) = (Vec::new(), self.has_traces);
+        let mut outcomes = Vec::new();
         let result = self.commit(|connection, epoch, clock| {
-            let instance = Instance { epoch, now: clock.now(), blocked: &[], has_traces };
+            let instance = Instance { epoch, now: clock.now(), blocked: &[] };
             outcomes = rows::execute(connection, inserts, instance).map_err(failed)?;
             // The error rolls the transaction back.
             if are_accepted(inserts, &outcomes) { Ok(()) } else { Err(StoreError::Locked) }
@@ -159,8 +158,8 @@ impl Store for SqliteStore {
         self.roll_back();
         // `query_row` ends a statement without looking at the result of its commit. If the commit
         // failed, the next instance would use the same epoch, so the update returns no row.
-        self.connection.execute("update meta set epoch = epoch + 1", []).map_err(failed)?;
-        self.epoch = self.connection.query_row("select epoch from meta", [], |row| row.get(0)).map_err(failed)?;
+        self.connection.execute("update timer_meta set epoch = epoch + 1", []).map_err(failed)?;
+        self.epoch = self.connection.query_row("select epoch from timer_meta", [], |row| row.get(0)).map_err(failed)?;
         let mut lost = slots::find_lost(&self.connection).map_err(failed)?;
         lost.append(&mut shelf::find_lost(&self.connection).map_err(failed)?);
         self.bury(lost)?;
@@ -193,13 +192,15 @@ impl Store for SqliteStore {
     }
 
     fn transact(&mut self, work: TransactionWork<'_>) -> Result<(), StoreError> {
-        let (mut operations, mut outcomes, has_traces) = (Vec::new(), Vec::new(), self.has_traces);
+        let mut operations = Vec::new();
+        let mut outcomes = Vec::new();
         self.commit(|connection, epoch, clock| {
             let connection = &*connection;
-            let mut open = OpenTransaction::new(connection, clock, epoch, has_traces);
+            let mut open = OpenTransaction::new(connection, clock, epoch);
             work(&mut open, Some(connection))?;
             check_names(open.connection)?;
-            (operations, outcomes) = (open.operations, open.outcomes);
+            operations = open.operations;
+            outcomes = open.outcomes;
             Ok(())
         })?;
         self.tally.add(&operations, &outcomes);

@@ -20,7 +20,7 @@ const REST: u32 = 9;
 /// The pause after a slice that failed.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The number of rows in the table `timeout`, or a count that is under way.
+/// The number of rows in the table `timer_timeout`, or a count that is under way.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     counted: i64,
@@ -52,7 +52,7 @@ impl Tally {
         let Some(cursor) = self.cursor else { return Ok(()) };
         let began = Instant::now();
         self.next = Some(began + RETRY);
-        let mut query = db.prepare_cached("select id from timeout where id > ?1 order by id")?;
+        let mut query = db.prepare_cached("select id from timer_timeout where id > ?1 order by id")?;
         let mut ids = query.query([blob(cursor)])?;
         let mut counted = 0;
         let (cursor, next) = loop {

@@ -12,21 +12,19 @@ pub(super) struct OpenTransaction<'c> {
     pub(super) connection: &'c Connection,
     clock: &'c Clock,
     epoch: i64,
-    has_traces: bool,
     pub(super) operations: Vec<Operation>,
     pub(super) outcomes: Vec<Outcome>,
 }
 
 impl<'c> OpenTransaction<'c> {
-    pub(super) fn new(connection: &'c Connection, clock: &'c Clock, epoch: i64, has_traces: bool) -> Self {
-        Self { connection, clock, epoch, has_traces, operations: Vec::new(), outcomes: Vec::new() }
+    pub(super) fn new(connection: &'c Connection, clock: &'c Clock, epoch: i64) -> Self {
+        Self { connection, clock, epoch, operations: Vec::new(), outcomes: Vec::new() }
     }
 }
 
 impl StoreTransaction for OpenTransaction<'_> {
     fn execute(&mut self, operation: &Operation) -> Result<Outcome, StoreError> {
-        let Self { epoch, has_traces, .. } = *self;
-        let instance = Instance { epoch, now: self.clock.now(), blocked: &[], has_traces };
+        let instance = Instance { epoch: self.epoch, now: self.clock.now(), blocked: &[] };
         // A savepoint undoes an operation that fails half-way.
         let batch = std::slice::from_ref(operation);
         let (mut outcomes, _) = rows::execute_apart(self.connection, batch, instance).map_err(failed)?;
@@ -44,7 +42,7 @@ impl StoreTransaction for OpenTransaction<'_> {
 /// Returns an error if a temporary table or view hides a table of the store.
 pub(super) fn check_names(connection: &Connection) -> Result<(), StoreError> {
     let hidden = "select name from temp.sqlite_schema where type in ('table', 'view')
-                  and lower(name) in ('meta', 'timeout', 'dead', 'timer_tombstone', 'timer_paused')";
+                  and name like 'timer\\_%' escape '\\'";
     match connection.prepare_cached(hidden).and_then(|mut hidden| hidden.query_row([], |row| row.get::<_, String>(0))) {
         Err(rusqlite::Error::QueryReturnedNoRows) => Ok(()),
         Ok(name) => Err(StoreError::Failed(format!("the temporary `{name}` has the name of a table of the store"))),

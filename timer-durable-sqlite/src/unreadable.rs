@@ -51,16 +51,16 @@ pub(super) enum Place {
 pub(super) fn bury(db: &Connection, row: Place, error: &rusqlite::Error, now: Micros) -> Result<usize> {
     let row: i64 = match row {
         Place::Row(row) => row,
-        Place::Id(id) => db.query_row("select rowid from timeout where id = ?1", [blob(id)], |row| row.get(0))?,
+        Place::Id(id) => db.query_row("select rowid from timer_timeout where id = ?1", [blob(id)], |row| row.get(0))?,
     };
     tracing::error!(row, %error, "a timeout that cannot be read becomes a dead letter");
     let reason = format!("the row cannot be read: {error}");
     db.execute(
-        "insert or replace into dead(id, due, topic, key, attempt, format, payload, reason, died)
-         select id, due, topic, key, attempt, format, payload, ?2, ?3 from timeout where rowid = ?1",
+        "insert or replace into timer_dead(id, due, topic, key, attempt, format, payload, reason, died)
+         select id, due, topic, key, attempt, format, payload, ?2, ?3 from timer_timeout where rowid = ?1",
         params![row, reason, now],
     )?;
-    db.execute("delete from timeout where rowid = ?1", [row])
+    db.execute("delete from timer_timeout where rowid = ?1", [row])
 }
 
 pub(super) fn dead_letters(
@@ -70,7 +70,7 @@ pub(super) fn dead_letters(
     max: usize,
 ) -> Result<Vec<DeadLetter>> {
     let mut query = db.prepare_cached(
-        "select id, due, topic, key, attempt, format, payload, reason, died from dead
+        "select id, due, topic, key, attempt, format, payload, reason, died from timer_dead
          where (?1 is null or topic = ?1) and (?2 is null or id > ?2) and typeof(id) = 'blob' and length(id) = 16
          order by id limit ?3",
     )?;

@@ -185,13 +185,11 @@ pub trait TopicExt<P>: Sized {
             When::In(delay) => ("timer.now() + $7", delay),
             When::At(at) => ("$7", at),
         };
-        // A database that was not upgraded has a function without it.
-        let trace = if schedule.traceparent.is_some() { ", $10" } else { "" };
         let text = format!(
             "select answer || ' ' || timeout as answer
-             from timer.schedule_and_tell($1, $2, $3, $4, $5, $6::text::uuid, {due}, $8, $9{trace})"
+             from timer.schedule_and_tell($1, $2, $3, $4, $5, $6::text::uuid, {due}, $8, $9, $10)"
         );
-        let mut values = vec![
+        let values = vec![
             Value::Text(Some(topic.name().to_owned())),
             Value::Text(schedule.key),
             Value::Payload(payload.encode_as()),
@@ -201,8 +199,8 @@ pub trait TopicExt<P>: Sized {
             Value::Number(Some(time)),
             Value::Number(schedule.period),
             Value::Number(schedule.max_lateness),
+            Value::Text(schedule.traceparent),
         ];
-        values.extend(schedule.traceparent.map(|trace| Value::Text(Some(trace))));
         tx.ask(Question::new(schema, &text, values))
     }
 

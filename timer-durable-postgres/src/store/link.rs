@@ -3,7 +3,7 @@
 use super::connection::{Params, PostgresConnection};
 use super::query_error::QueryError;
 use super::statements::{self, Parts, Sql};
-use super::{foreign, pooler, schema};
+use super::{foreign, pooler};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
@@ -70,8 +70,6 @@ pub(super) struct Link {
     /// The mark of the session, or `None` behind a pooler.
     mark: Option<String>,
     limit: Duration,
-    /// Whether the database keeps the traces of timeouts.
-    has_traces: bool,
     put: Query,
     holders: Query,
     look: Query,
@@ -95,11 +93,10 @@ impl Link {
             ))?;
             connection.set_settings(None);
         }
-        let has_traces = schema::has_traces(&mut connection)?;
         let mut query = |sql| Query::new(&mut connection, sql, pooled);
         Ok(Self {
             write: HashMap::new(),
-            put: query(statements::put(has_traces))?,
+            put: query(statements::put())?,
             holders: query(statements::holders())?,
             look: query(statements::look())?,
             load: query(statements::load())?,
@@ -107,7 +104,6 @@ impl Link {
             renew: query(statements::renew())?,
             mark,
             limit,
-            has_traces,
             connection,
         })
     }
@@ -158,11 +154,11 @@ impl Link {
     }
 
     pub(super) fn write(&mut self, parts: Parts, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        let (is_pooled, has_traces) = (self.is_pooled(), self.has_traces);
+        let is_pooled = self.is_pooled();
         let query = match self.write.entry(parts) {
             Entry::Occupied(query) => query.into_mut(),
             Entry::Vacant(place) => {
-                place.insert(Query::new(&mut self.connection, statements::write(parts, has_traces), is_pooled)?)
+                place.insert(Query::new(&mut self.connection, statements::write(parts), is_pooled)?)
             }
         };
         run(&mut self.connection, query, params)

@@ -212,18 +212,16 @@ impl PostgresStore {
         PostgresOptions::from_url(url)?.install()
     }
 
-    /// Adds the parts that the schema of an earlier release lacks, the column of the traces of
-    /// timeouts and the topic in the index of due times, and replaces the functions by those of
-    /// this program. Does nothing if there is nothing to change.
+    /// Replaces the functions of the schema by those of this program. Does nothing if they are
+    /// equal.
     ///
-    /// Programs of the earlier release go on during the upgrade and after it. It changes no rows.
-    /// See the chapter [upgrades](timer_durable::book::upgrades).
+    /// Other programs go on during the upgrade and after it. It changes no rows. See the chapter
+    /// [upgrades](timer_durable::book::upgrades).
     ///
     /// # Errors
     ///
     /// [`ConnectError`] if the server cannot be reached, if the database has no schema `timer` or
-    /// one of another version, if the user does not own the functions, or if the table is locked by
-    /// others for 1.5 s. The call can be repeated.
+    /// one of another version, or if the user does not own the functions. The call can be repeated.
     pub fn upgrade(url: &str) -> Result<(), ConnectError> {
         PostgresOptions::from_url(url)?.upgrade()
     }

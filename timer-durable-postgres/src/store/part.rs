@@ -61,9 +61,9 @@ pub(super) static PARTS: [Definition; 16] = [
         part: Part::Created,
         types: INSERT_TYPES.split_at(9).0,
         text: "
-    insert into timer.timeout(id, shard, foreign_xid, due, topic, format, payload, period, max_lateness{TRACE_COLUMN})
+    insert into timer.timeout(id, shard, foreign_xid, due, topic, format, payload, period, max_lateness, traceparent)
     select i.id, {1}, case when $3 is null then fence.xid end, i.due, i.topic, i.format, i.payload, i.period,
-        i.max_lateness{TRACE_OF_INSERT}
+        i.max_lateness, i.traceparent
     from fence, unnest({2}, {3}, {4}, {5}, {6}, {7}, {8}, {9})
         as i(id, due, topic, format, payload, period, max_lateness, traceparent)",
     },
@@ -71,9 +71,9 @@ pub(super) static PARTS: [Definition; 16] = [
         part: Part::Inserted,
         types: &INSERT_TYPES,
         text: "
-    insert into timer.timeout(id, shard, foreign_xid, due, topic, format, payload, period, max_lateness, key{TRACE_COLUMN})
+    insert into timer.timeout(id, shard, foreign_xid, due, topic, format, payload, period, max_lateness, key, traceparent)
     select i.id, {1}, case when $3 is null then fence.xid end, i.due, i.topic, i.format, i.payload, i.period,
-        i.max_lateness, i.key{TRACE_OF_INSERT}
+        i.max_lateness, i.key, i.traceparent
     from fence, unnest({2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12})
         as i(id, due, topic, format, payload, period, max_lateness, traceparent, key, until, predecessor)
     where (i.until is null or i.until > fence.now or i.predecessor is not null) and (i.predecessor is null{ENDED})
@@ -139,7 +139,7 @@ pub(super) static PARTS: [Definition; 16] = [
         and (t.begun is null or t.begun < ($2)[t.shard + 1]) and ($2)[t.shard + 1] is not null
     returning t.id, case when not t.shelved then t.attempt end as attempt, t.due, t.forgiven, t.format, t.topic, t.key,
         case when t.shelved then '' else t.payload end as payload, t.period, t.max_lateness,
-        coalesce(t.planned, t.due) as planned, {TRACE_OF_ROW} as traceparent",
+        coalesce(t.planned, t.due) as planned, t.traceparent",
     },
     Definition {
         part: Part::CancelledYoung,
@@ -205,7 +205,7 @@ pub(super) static PARTS: [Definition; 16] = [
         part: Part::Requeued,
         types: &[Type::UUID_ARRAY, Type::INT8_ARRAY],
         text: "
-    update timer.timeout t set ended = null, reason = null, begun = null, forgiven = t.attempt, {SHARD_OF_WRITER}, planned = null{NO_TRACE},
+    update timer.timeout t set ended = null, reason = null, begun = null, forgiven = t.attempt, {SHARD_OF_WRITER}, planned = null, traceparent = null,
         due = ({2})[width_bucket(t.id, {1})], period = null, max_lateness = null,
         key = case when exists (
             select from timer.timeout o where o.topic = t.topic and o.key = t.key and o.ended is null

@@ -1,42 +1,11 @@
-//! The schema: whether the database has it, installing it, and adding what it lacks.
+//! The schema: whether the database has it, installing it, and replacing its functions.
 
 use super::connection::{PostgresConnection, in_schema};
 use super::query_error::QueryError;
-use std::time::Duration;
 use tokio_postgres::types::Type;
 
 /// The schema, as a script for `psql`.
 pub(super) const SCHEMA: &str = include_str!("schema.sql");
-
-/// Builds the index of due times anew, with the topic, so that timeouts are counted by topic
-/// without a look at their rows. Each statement is its own transaction, during which others write.
-/// The first one removes the remains of an upgrade that was killed.
-const INDEX: [&str; 2] = [
-    "drop index concurrently if exists timer.timeout_by_due_2",
-    "create index concurrently timeout_by_due_2 on timer.timeout(shard, due, id) include (topic)
-     where ended is null and not shelved",
-];
-
-/// How long the client waits for the index.
-const INDEX_LIMIT: Duration = Duration::from_secs(3600);
-
-/// Adds what the first databases of this version lack. Nodes that do not know it go on.
-const ADDITIONS: &str = "
-    drop index timer.timeout_by_due;
-    alter index timer.timeout_by_due_2 rename to timeout_by_due;
-    alter table timer.timeout add column traceparent text;";
-
-/// Drops the functions that take another parameter now. It has a default, and a call that fits two
-/// functions would fail.
-const OUTDATED: &str = "
-    drop function if exists
-        timer.schedule(text, bytea, interval, text, text, uuid, smallint, timestamptz, interval, interval),
-        timer.schedule(text, text, interval, text, text, uuid, timestamptz, interval, interval),
-        timer.schedule(text, jsonb, interval, text, text, uuid, timestamptz, interval, interval);";
-
-/// How long the upgrade waits for a lock. All calls wait behind it, and a node repeats a statement
-/// for two seconds. A vacuum makes way after one second, the default of `deadlock_timeout`.
-const LOCK_TIMEOUT: &str = "set local lock_timeout = '1500ms'";
 
 /// Installs the schema if the database is empty. Returns `false` if the database has no schema.
 pub(super) fn prepare(connection: &mut PostgresConnection) -> Result<bool, QueryError> {
@@ -51,30 +20,9 @@ pub(super) fn prepare(connection: &mut PostgresConnection) -> Result<bool, Query
     is_installed(connection)
 }
 
-/// Gives the schema the columns and the functions that it lacks.
+/// Replaces the functions unless the database has those of this program.
 pub(super) fn upgrade(connection: &mut PostgresConnection) -> Result<(), QueryError> {
-    if !has_traces(connection)? {
-        connection.set_limit(INDEX_LIMIT);
-        for statement in INDEX {
-            let statement = in_schema(statement, connection.schema()).into_owned();
-            connection.batch_execute(&statement)?;
-        }
-    }
-    alone(connection, |connection| {
-        connection.batch_execute(LOCK_TIMEOUT)?;
-        if !has_traces(connection)? {
-            connection.run_all(ADDITIONS)?;
-        }
-        if has_functions(connection)? { Ok(()) } else { connection.run_all(&format!("{OUTDATED} {}", functions())) }
-    })
-}
-
-/// Returns `true` if the database keeps the traces of timeouts.
-pub(super) fn has_traces(connection: &mut PostgresConnection) -> Result<bool, QueryError> {
-    let column = "select exists (
-        select from pg_attribute where attrelid = 'timer.timeout'::regclass and attname = 'traceparent'
-    )";
-    Ok(connection.ask(column)?.get(0))
+    alone(connection, |connection| if has_functions(connection)? { Ok(()) } else { connection.run_all(&functions()) })
 }
 
 /// Returns the part of the script behind the tables, which replaces the functions.
@@ -83,16 +31,14 @@ fn functions() -> String {
     SCHEMA[from..].replace("create function", "create or replace function")
 }
 
-/// Returns `true` if the database has the functions of this program, and no others of their names.
-/// A function may change without a new version of the schema. Equal functions are left alone,
-/// because a user who does not own them cannot replace them.
+/// Returns `true` if the database has the functions of this program. A function may change without
+/// a new version of the schema. Equal functions are left alone, because a user who does not own
+/// them cannot replace them.
 fn has_functions(connection: &mut PostgresConnection) -> Result<bool, QueryError> {
     let script = in_schema(SCHEMA, connection.schema());
     let bodies: Vec<String> = script.split("$$").skip(1).step_by(2).map(str::to_owned).collect();
-    let are_equal = "with found as (select * from pg_proc where pronamespace = 'timer'::regnamespace),
-            own as (select * from found where prosrc = any ($1))
-        select not exists (select from unnest($1) body where body not in (select prosrc from own))
-            and not exists (select from found where prosrc <> all ($1) and proname in (select proname from own))";
+    let are_equal = "select not exists (select from unnest($1) body where body not in (
+            select prosrc from pg_proc where pronamespace = 'timer'::regnamespace))";
     let rows = connection.run(are_equal, &[Type::TEXT_ARRAY], &[&bodies])?;
     Ok(rows.first().ok_or(QueryError::NoRow)?.get::<_, bool>(0))
 }

@@ -198,21 +198,6 @@ begin
 end
 $$;
 
--- The same for nodes that keep no traces. An upgrade replaces it and never drops it, because a call in
--- progress would fail.
-create function timer.put(
-    p_id uuid, p_due bigint, p_topic text, p_key text, p_if_pending text, p_format smallint, p_payload bytea,
-    p_period bigint, p_max_lateness bigint, p_until bigint, p_shard smallint, p_is_foreign boolean,
-    p_instance bigint, p_cap bigint, out answer text, out other uuid, out due bigint
-) language plpgsql set search_path = pg_catalog, pg_temp as $$
-begin
-    select p.answer, p.other, p.due into answer, other, due from timer.put(
-        p_id, p_due, p_topic, p_key, p_if_pending, p_format, p_payload, p_period, p_max_lateness, p_until, p_shard,
-        p_is_foreign, p_instance, p_cap, null
-    ) p;
-end
-$$;
-
 -- Sends a notification, which is a hint, since all nodes look once a second. It fails the transaction if
 -- the server's queue is full, and a transaction that sent one cannot be prepared. So the setting
 -- `timer_durable.notify` turns it off.
@@ -381,18 +366,6 @@ begin
     perform timer.announce();
     answer := case when v_put.answer in ('kept', 'moved') then v_put.answer else 'created' end;
     timeout := case when answer = 'created' then v_id else v_put.other end;
-end
-$$;
-
--- The same for programs that keep no traces. An upgrade replaces it and never drops it, as with `put`.
-create function timer.schedule_and_tell(
-    p_topic text, p_key text, p_payload bytea, p_format bigint, p_if_pending text, p_id uuid, p_due bigint,
-    p_period bigint, p_max_lateness bigint, out answer text, out timeout uuid
-) language plpgsql set search_path = pg_catalog, pg_temp as $$
-begin
-    select t.answer, t.timeout into answer, timeout from timer.schedule_and_tell(
-        p_topic, p_key, p_payload, p_format, p_if_pending, p_id, p_due, p_period, p_max_lateness, null
-    ) t;
 end
 $$;
 

@@ -28,18 +28,6 @@ const LIVE: &str = "coalesce(t.ended, 0) = 0";
 const SHARD_OF_WRITER: &str = "foreign_xid = case when $3 is null then (select xid from fence) end,
         shard = case when ($2)[t.shard + 1] is null then coalesce($3, t.shard) else t.shard end";
 
-/// The names in the statements of a database that keeps the traces of timeouts, and of one that
-/// does not.
-const TRACES: [[(&str, &str); 4]; 2] = [
-    [("{TRACE_COLUMN}", ""), ("{TRACE_OF_INSERT}", ""), ("{TRACE_OF_ROW}", "null::text"), ("{NO_TRACE}", "")],
-    [
-        ("{TRACE_COLUMN}", ", traceparent"),
-        ("{TRACE_OF_INSERT}", ", i.traceparent"),
-        ("{TRACE_OF_ROW}", "t.traceparent"),
-        ("{NO_TRACE}", ", traceparent = null"),
-    ],
-];
-
 /// A set of parts. PostgreSQL starts each part of a statement even if it changes no row, which
 /// takes longer than the change of one row. So each set has its own statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -74,7 +62,7 @@ impl Parts {
 
 /// The statement of a batch, with the answers of its parts. A part has one row with the ids that it
 /// has changed, or null if it has changed all of its rows. The begun attempts have a row each.
-pub(super) fn write(parts: Parts, has_traces: bool) -> Sql {
+pub(super) fn write(parts: Parts) -> Sql {
     let mut types = vec![Type::INT8, Type::INT8_ARRAY, Type::INT2];
     let mut text = FENCE.to_owned();
     let nulls = "null::uuid, null::int, null::int, null::smallint, null::text, null::text, null::bytea, null::bigint, null::bigint, null::bigint, null::text";
@@ -123,29 +111,24 @@ pub(super) fn write(parts: Parts, has_traces: bool) -> Sql {
     let ended = [Part::Done, Part::DoneYoung, Part::Repeated].into_iter().filter(|part| parts.has(*part));
     let ended: String = ended.map(|part| format!(" or i.predecessor in (select e.id from {part:?} e)")).collect();
     let text = text.replace("{SHARD_OF_WRITER}", SHARD_OF_WRITER).replace("{LIVE}", LIVE).replace("{ENDED}", &ended);
-    Sql { text: with_traces(&text, has_traces), types }
-}
-
-fn with_traces(text: &str, has_traces: bool) -> String {
-    let names = TRACES[usize::from(has_traces)];
-    names.iter().fold(text.to_owned(), |text, (name, sql)| text.replace(name, sql))
+    Sql { text, types }
 }
 
 /// The statement of inserts that met another row.
-pub(super) fn put(has_traces: bool) -> Sql {
+pub(super) fn put() -> Sql {
     let text = "
 with fence as materialized (select from timer.node where id = $1 and alive for share)
 select i.n, p.answer, p.other, p.due
 from fence, unnest($3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) with ordinality
     as i(id, due, topic, format, payload, period, max_lateness, traceparent, key, until, if_pending, shard, cap, n),
     lateral timer.put(i.id, i.due, i.topic, i.key, i.if_pending, i.format, i.payload, i.period, i.max_lateness,
-                      i.until, i.shard, $2, $1, i.cap{TRACE_OF_INSERT}) p
+                      i.until, i.shard, $2, $1, i.cap, i.traceparent) p
 union all select 0, null, null, null from fence
 order by 1";
     let mut types = vec![Type::INT8, Type::BOOL];
     types.extend_from_slice(&INSERT_TYPES[1..11]);
     types.extend([Type::TEXT_ARRAY, Type::INT2_ARRAY, Type::INT8_ARRAY]);
-    Sql { text: with_traces(text, has_traces), types }
+    Sql { text: text.to_owned(), types }
 }
 
 /// The ids of the timeouts that have a key. The lateral query is a search by the index for each

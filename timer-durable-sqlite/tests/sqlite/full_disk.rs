@@ -84,9 +84,9 @@ fn a_start_whose_commit_fails_is_an_error() {
     let file = || rusqlite::Connection::open(folder.file()).unwrap();
     let refuse = "create table parent(id integer primary key);
         create table child(parent references parent deferrable initially deferred);
-        create trigger refuse after update of epoch on meta begin insert into child values (1); end";
+        create trigger refuse after update of epoch on timer_meta begin insert into child values (1); end";
     file().execute_batch(refuse).unwrap();
-    let epoch = || file().query_row("select epoch from meta", [], |row| row.get::<_, i64>(0)).unwrap();
+    let epoch = || file().query_row("select epoch from timer_meta", [], |row| row.get::<_, i64>(0)).unwrap();
     let before = epoch();
     let error = open().unwrap_err();
     assert!(error.to_string().contains("FOREIGN KEY constraint failed"), "{error}");

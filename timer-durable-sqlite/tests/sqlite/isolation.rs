@@ -26,7 +26,7 @@ fn a_paused_topic_with_many_rows_in_a_file_delays_no_other() {
     file.execute_batch(&format!(
         "insert into timer_paused values ('t');
          with recursive n(n) as (select 1 union all select n + 1 from n where n < {MANY})
-         insert into timeout(id, due, topic, format, payload)
+         insert into timer_timeout(id, due, topic, format, payload)
          select cast(printf('%016d', n) as blob), 1000000 + n, 't', 0, x'' from n"
     ))
     .unwrap();
@@ -70,7 +70,7 @@ fn a_refused_begin_of_a_paused_topic(capacity: usize) {
     timer.pause(t::<()>()).unwrap();
     schedule(&timer, t(), Duration::ZERO);
     assert!(wait(&|| timer.stats().in_memory == 0 || capacity > 4), "it is on the shelf");
-    execute("create trigger refuse before update of begun on timeout begin select json('{'); end");
+    execute("create trigger refuse before update of begun on timer_timeout begin select json('{'); end");
     timer.resume(t::<()>()).unwrap();
     assert!(wait(&|| timer.stats().store_errors > 0), "its begin is refused");
     timer.pause(t::<()>()).unwrap();
@@ -95,7 +95,7 @@ fn a_refused_begin_of_a_shelf_is_read_as_often_as_it_is_written() {
     timer.pause(t::<()>()).unwrap();
     schedule(&timer, t(), SECOND);
     assert_eq!((driver.advance(SECOND), timer.stats().in_memory), (0, 0), "it is on the shelf");
-    execute("create trigger refuse before update of begun on timeout begin select json('{'); end");
+    execute("create trigger refuse before update of begun on timer_timeout begin select json('{'); end");
     timer.resume(t::<()>()).unwrap();
     let before = timer.stats().turns;
     assert_eq!(driver.advance(600 * SECOND), 0);

@@ -26,7 +26,7 @@ fn end(timer: &DurableTimer, id: TimeoutId) {
 fn triggers_may_have_the_names_of_tables() {
     let folder = Folder::new();
     let (timer, sqlite) = open(&folder);
-    for name in ["timeout", "timer_tombstone"] {
+    for name in ["timer_timeout", "timer_tombstone"] {
         let sql =
             format!("create table {name}_log(n); create trigger {name} after insert on {name}_log begin select 1; end");
         sqlite.transaction(&timer, move |tx| Ok(tx.connection().execute_batch(&sql)?)).unwrap();
@@ -41,7 +41,10 @@ fn triggers_may_have_the_names_of_tables() {
 fn no_temporary_table_hides_one_of_the_store() {
     let folder = Folder::new();
     let (timer, sqlite) = open(&folder);
-    for sql in ["create temp table Timeout as select * from main.timeout", "create temp view dead as select 1"] {
+    for sql in [
+        "create temp table Timer_Timeout as select * from main.timer_timeout",
+        "create temp view timer_dead as select 1",
+    ] {
         let error = sqlite.transaction(&timer, move |tx| Ok(tx.connection().execute_batch(sql)?)).unwrap_err();
         assert!(error.to_string().contains("has the name of a table of the store"), "{error}");
     }

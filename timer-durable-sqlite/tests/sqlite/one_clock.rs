@@ -25,7 +25,7 @@ fn a_file_that_fails_does_not_stop_virtual_time() {
     assert!(timer.get_by_id_async(t::<()>(), TimeoutId::new()).now_or_never().is_some(), "no thread reads");
     let sql =
         |sql: &'static str| sqlite.transaction(&timer, move |tx| Ok(tx.connection().execute_batch(sql)?)).unwrap();
-    sql("create trigger refusal before update of begun on timeout begin select raise(abort, 'not now'); end");
+    sql("create trigger refusal before update of begun on timer_timeout begin select raise(abort, 'not now'); end");
     assert_eq!(driver.advance(60 * SECOND), 0);
     sql("drop trigger refusal");
     assert_eq!(driver.advance(60 * SECOND), 1);

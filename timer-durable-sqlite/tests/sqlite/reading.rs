@@ -119,7 +119,10 @@ fn a_row_of_another_program_is_found_with_the_next_commit() {
     timer.new_timeout(t(), LONG, "a").unwrap();
     let other = rusqlite::Connection::open(folder.file()).unwrap();
     other
-        .execute("insert into timeout(id, due, topic, format, payload) values (zeroblob(16), 0, 't', 2, x'62')", [])
+        .execute(
+            "insert into timer_timeout(id, due, topic, format, payload) values (zeroblob(16), 0, 't', 2, x'62')",
+            [],
+        )
         .unwrap();
     timer.new_timeout(t(), LONG, "c").unwrap();
     assert_eq!(ran.recv_timeout(LONG).as_deref(), Ok("b"));

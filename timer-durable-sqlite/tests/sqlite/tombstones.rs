@@ -67,7 +67,7 @@ fn only_expired_tombstones_are_removed() {
     (1..40).for_each(|n| end(&mut store, made_at(start, n)));
     end(&mut store, young);
     drop(store);
-    let forward = format!("update meta set floor = {}", start + 11 * MINUTE);
+    let forward = format!("update timer_meta set floor = {}", start + 11 * MINUTE);
     Connection::open(folder.file()).unwrap().execute_batch(&forward).unwrap();
 
     let mut store = join(&folder);

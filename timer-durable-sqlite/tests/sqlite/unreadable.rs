@@ -60,8 +60,8 @@ fn a_row_that_cannot_be_read_is_a_dead_letter() {
         timer.stop(LONG).unwrap();
         drop(timer);
         let slot = if on_shelf { "-1" } else { "null" };
-        let all = format!("update timeout set due = 1, slot = {slot}");
-        change(&folder, &format!("{all}; update timeout set {value} where key = '4'"));
+        let all = format!("update timer_timeout set due = 1, slot = {slot}");
+        change(&folder, &format!("{all}; update timer_timeout set {value} where key = '4'"));
         let (timer, ran) = open(&folder);
         let mut all: Vec<String> = (0..8).map(|_| ran.recv_timeout(LONG).expect(value)).collect();
         all.sort();
@@ -79,7 +79,7 @@ fn a_row_that_cannot_be_read_is_a_dead_letter() {
         drop(timer);
         let column = value.split(' ').next().unwrap();
         if ["payload", "format", "attempt", "topic", "key", "id", "due"].contains(&column) {
-            let kept = format!("select count(*) from dead where {value}");
+            let kept = format!("select count(*) from timer_dead where {value}");
             let file = Connection::open(folder.file()).unwrap();
             assert_eq!(file.query_row(&kept, [], |row| row.get(0)), Ok(1), "{value}");
         }
@@ -102,8 +102,8 @@ fn extreme_values_of_a_row_harm_no_other() {
         ["a", "extreme", "b"].into_iter().for_each(|key| schedule(&timer, key, LONG));
         timer.stop(LONG).unwrap();
         drop(timer);
-        let due = "update timeout set due = 1";
-        change(&folder, &format!("{due}; update timeout set {value} where key = 'extreme'"));
+        let due = "update timer_timeout set due = 1";
+        change(&folder, &format!("{due}; update timer_timeout set {value} where key = 'extreme'"));
         let (timer, ran) = open(&folder);
         let others = ran.iter().filter(|key| key != "extreme").take(2);
         assert_eq!(others.count(), 2, "D11: {value}");
@@ -123,8 +123,8 @@ fn a_dead_letter_that_cannot_be_read_says_so() {
     drop(timer);
     change(
         &folder,
-        "update dead set payload = 'text' where payload = x'ff00'; update dead set id = x'00' where payload = x'ff01';
-         update dead set format = 70000, topic = x'ff' where payload = x'ff02'; update dead set due = 'text', reason = 7
+        "update timer_dead set payload = 'text' where payload = x'ff00'; update timer_dead set id = x'00' where payload = x'ff01';
+         update timer_dead set format = 70000, topic = x'ff' where payload = x'ff02'; update timer_dead set due = 'text', reason = 7
          where payload = x'ff03'",
     );
     let (timer, _) = open(&folder);
@@ -143,7 +143,7 @@ fn a_call_about_an_unreadable_row_fails_alone() {
     (0..20).for_each(|n| schedule(&timer, &n.to_string(), 1_000 * LONG));
     timer.stop(LONG).unwrap();
     drop(timer);
-    change(&folder, "update timeout set begun = 'text' where key = '7'");
+    change(&folder, "update timer_timeout set begun = 'text' where key = '7'");
     let (timer, _) = open(&folder);
     let calls: Vec<_> = (0..20).map(|n| timer.reset_async(t::<()>(), &n.to_string(), 2_000 * LONG)).collect();
     for (n, call) in calls.into_iter().enumerate() {
@@ -156,9 +156,9 @@ fn a_call_about_an_unreadable_row_fails_alone() {
 fn a_trigger_that_fails_holds_up_its_timeout_only() {
     let folder = Folder::new();
     drop(open(&folder));
-    let triggers = "create trigger begins before update of begun on timeout when new.key = 'begins'
+    let triggers = "create trigger begins before update of begun on timer_timeout when new.key = 'begins'
         begin select json('{'); end;
-        create trigger ends before delete on timeout when old.key = 'ends' begin select json('{'); end";
+        create trigger ends before delete on timer_timeout when old.key = 'ends' begin select json('{'); end";
     change(&folder, triggers);
     let (timer, ran) = open(&folder);
     for key in ["begins", "ends", "a", "b", "c"] {
