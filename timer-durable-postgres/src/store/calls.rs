@@ -1,6 +1,7 @@
 //! The store's side of the trait.
 
-use super::parts::uuid;
+use super::agenda::Task;
+use super::column::uuid;
 use super::reader::PostgresReader;
 use super::statements::{SHELF, SHELVES, TOPICS};
 use super::write::{self, Writer};
@@ -9,7 +10,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use timer_durable::TimeoutId;
-use timer_durable::store::LeaseTime;
 use timer_durable::store::{Connect, Membership, Micros, Position, Reader, Store, StoreError, Upkeep};
 use timer_durable::transaction::{Operation, Outcome, are_accepted};
 use tokio_postgres::types::Type;
@@ -112,38 +112,31 @@ impl Store for PostgresStore {
     }
 
     fn connect_reader(&self) -> Option<Connect> {
-        let (access, limit) = (self.access.clone(), self.limit());
+        let access = self.access.clone();
+        let limit = self.lease.limit();
         Some(Box::new(move || PostgresReader::beside(&access, limit).map(|reader| Box::new(reader) as Box<dyn Reader>)))
     }
 
     fn next_upkeep(&self) -> Option<Instant> {
         let signalled = self.signals.has_foreign() || self.signals.has_shards() || self.signals.has_pauses();
-        let mut next = self.next_renew.min(self.lease_end.instant()).min(self.next_sweep);
-        if signalled {
-            next = next.min(self.earliest_upkeep());
-        }
-        if let Some(removal) = self.removal.wakes_at() {
-            next = next.min(removal);
-        }
-        Some(self.hold_until.map_or(next, |until| next.min(until)).max(self.rest_until))
+        let signal = signalled.then(|| self.earliest_upkeep());
+        Some(self.agenda.next([Some(self.lease.end()), signal]))
     }
 
     fn upkeep(&mut self, running: &[TimeoutId]) -> Result<Upkeep, StoreError> {
         let result = self.keep_up(running);
         if matches!(result, Err(StoreError::Failed(_) | StoreError::Refused(_))) {
-            self.rest_until = Instant::now() + (self.lease / 8).min(Duration::from_secs(1));
-            (self.next_renew, self.next_sweep) = (self.rest_until, self.rest_until);
+            self.agenda.rest(Instant::now() + self.lease.pause());
         }
         self.check(result)
     }
 
     fn may_begin(&self) -> bool {
-        let now = Instant::now();
-        LeaseTime::now() < self.lease_end && self.hold_until.is_none_or(|until| until <= now)
+        !self.lease.is_over() && !self.agenda.is_ahead(Task::EndOfHold, Instant::now())
     }
 
     fn lease_end(&self) -> Option<Instant> {
-        Some(self.lease_end.instant())
+        Some(self.lease.end())
     }
 
     fn must_rejoin(&self) -> bool {
@@ -212,7 +205,7 @@ impl PostgresStore {
         });
         if let Some(wait) = early.min() {
             let wait = Duration::from_micros(u64::try_from(wait).unwrap_or(0)).min(Duration::from_secs(1));
-            self.hold_until = Some(Instant::now() + wait);
+            self.agenda.set(Task::EndOfHold, Instant::now() + wait);
         }
     }
 

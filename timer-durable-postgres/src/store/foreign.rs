@@ -6,6 +6,7 @@
 //! visits neither the rows of earlier looks nor their dead versions, which stay in the index while
 //! anybody has an old snapshot.
 
+use super::agenda::Task;
 use super::statements::Sql;
 use super::{PostgresStore, write};
 use std::time::{Duration, Instant};
@@ -83,7 +84,7 @@ struct Look {
 
 impl PostgresStore {
     pub(super) fn sweep(&mut self) -> Result<Vec<Position>, StoreError> {
-        self.next_sweep = Instant::now() + INTERVAL;
+        self.agenda.set(Task::Look, Instant::now() + INTERVAL);
         if self.has_gained {
             // No look has visited the rows of these shards.
             self.frontier = Frontier::default();
@@ -142,7 +143,7 @@ impl PostgresStore {
                 // A renewal takes a share of them, or gives one.
                 UNOWNED if number == 0 => {}
                 NODES if number == i64::from(self.figures.nodes) => {}
-                _ => self.next_renew = self.next_renew.min(self.earliest_upkeep()),
+                _ => self.agenda.bring_forward(Task::Renewal, self.earliest_upkeep()),
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Rows that other transactions have locked.
 
-use super::parts::uuid;
+use super::column::uuid;
 use super::write::{self, Writer};
 use std::collections::HashSet;
 use timer_durable::TimeoutId;

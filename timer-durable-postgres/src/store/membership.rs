@@ -1,10 +1,11 @@
 //! Joining, and renewing the lease.
 
+use super::agenda::Task;
+use super::column::uuid;
 use super::connect;
 use super::foreign::Frontier;
 use super::link::Link;
 use super::listen::Listener;
-use super::parts::uuid;
 use super::{PostgresStore, SHARDS};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -16,12 +17,6 @@ use uuid::Uuid;
 
 /// The shortest time between two renewals.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// The time between two counts of the pending timeouts. A count follows a renewal.
-const COUNT: Duration = Duration::from_secs(60);
-
-/// The shortest time between two events that report a refused renewal.
-const WARNINGS: Duration = Duration::from_secs(60);
 
 /// Counts the pending timeouts of all shards if the table has at most 20,000 rows, dead ones
 /// included, and the index is small, which takes some milliseconds. Otherwise the number is the one
@@ -103,8 +98,8 @@ impl PostgresStore {
         self.epochs = vec![None; SHARDS];
         self.suspects.clear();
         self.frontier = Frontier::default();
-        self.hold_until = None;
-        let limit = self.limit();
+        self.agenda.clear(Task::EndOfHold);
+        let limit = self.lease.limit();
         if self.link.is_none() {
             let connection = match self.fresh.take() {
                 Some(connection) => connection,
@@ -126,7 +121,8 @@ impl PostgresStore {
         let (tried, is_first) = (self.tried.clone(), !self.has_joined);
         self.tried.push(new);
         let name = self.name.clone().map(|name| Ok::<_, StoreError>(self.link()?.connection.storable(&name)));
-        let (name, lease) = (name.transpose()?, self.lease_micros());
+        let name = name.transpose()?;
+        let lease = self.lease.micros();
         let sql = "select timer.join_as($1, $2, $3, $4, $5)";
         let types = [Type::INT8, Type::INT8_ARRAY, Type::TEXT, Type::BOOL, Type::INT8];
         let joined = self.link()?.connection.run(sql, &types, &[&new, &tried, &name, &is_first, &lease]);
@@ -140,8 +136,7 @@ impl PostgresStore {
         self.has_joined = true;
         self.instance = new;
         self.tried = vec![new];
-        self.steady_since = Instant::now();
-        self.lease_end = LeaseTime::now();
+        self.lease.begin();
         for _ in 0..3 {
             let sent = Instant::now();
             let now = self.link()?.connection.ask("select timer.now()")?.get(0);
@@ -172,15 +167,17 @@ impl PostgresStore {
     pub(super) fn keep_up(&mut self, running: &[TimeoutId]) -> Result<Upkeep, StoreError> {
         let mut upkeep = Upkeep::default();
         let now = Instant::now();
-        self.hold_until = self.hold_until.filter(|until| *until > now);
-        if self.next_renew <= now || self.lease_end <= LeaseTime::now() || self.signals.take_shards() {
+        if self.agenda.is_due(Task::EndOfHold, now) {
+            self.agenda.clear(Task::EndOfHold);
+        }
+        if self.agenda.is_due(Task::Renewal, now) || self.lease.is_over() || self.signals.take_shards() {
             let paused = self.paused;
             self.has_gained |= self.renew(running)?;
             // A notification of a pause may have been lost.
             upkeep.pauses_changed = self.paused != paused;
         }
         upkeep.pauses_changed |= self.signals.take_pauses();
-        if self.signals.take_foreign() || self.next_sweep <= now || self.has_gained {
+        if self.signals.take_foreign() || self.agenda.is_due(Task::Look, now) || self.has_gained {
             // A look that fails is repeated at once.
             upkeep.foreign = self.sweep().inspect_err(|_| self.signals.again())?;
         }
@@ -191,23 +188,20 @@ impl PostgresStore {
 
     /// Renews the lease. Returns `true` if this instance has gained a shard.
     pub(super) fn renew(&mut self, running: &[TimeoutId]) -> Result<bool, StoreError> {
-        let (sent, begun) = (Instant::now(), LeaseTime::now());
-        if self.lease_end <= begun {
-            // The server may have been away, so the leases of others are over without their fault.
-            self.steady_since = sent;
-        }
-        let grace = (self.lease / 3).min(Duration::from_secs(1));
-        let is_steady = sent.duration_since(self.steady_since) > self.lease + Duration::from_secs(1);
+        let sent = Instant::now();
+        let begun = self.lease.send(sent);
+        let grace = self.lease.grace();
+        let is_steady = self.lease.is_steady(sent);
         let suspects: Vec<i64> =
             self.suspects.iter().filter(|(_, since)| since.elapsed() >= grace).map(|(instance, _)| *instance).collect();
         let running: Vec<Uuid> = running.iter().copied().map(uuid).collect();
-        let (instance, lease) = (self.instance, self.lease_micros());
+        let instance = self.instance;
+        let lease = self.lease.micros();
         let rows = match self.link()?.renew(&[&instance, &lease, &running, &is_steady, &suspects]) {
             Err(error) if error.is_locked() => return self.extend_lease(sent, begun),
             // Only an instance that has renewed once knows its shards.
             Err(error) if error.is_refusal() && self.figures.instance == self.instance as u32 => {
-                if self.next_warning <= sent {
-                    self.next_warning = sent + WARNINGS;
+                if self.warnings.begins(sent) {
                     tracing::warn!(server = self.describe(), %error, "a renewal was refused; the node keeps its shards");
                 }
                 return self.extend_lease(sent, begun);
@@ -231,17 +225,15 @@ impl PostgresStore {
         let epochs: Vec<i64> = row.get::<_, Option<Vec<i64>>>(2).unwrap_or_default();
         let suspects: Vec<i64> = row.get(3);
         self.suspects = suspects.into_iter().map(|id| (id, self.suspects.get(&id).copied().unwrap_or(sent))).collect();
-        // The lease counts from the time before the query was sent, and is an eighth shorter here
-        // than on the server.
-        self.lease_end = begun.after(self.lease - self.lease / 8);
-        self.next_renew = sent + self.lease / 3;
+        self.lease.extend(begun);
+        self.agenda.set(Task::Renewal, sent + self.lease.interval());
         if !self.suspects.is_empty() {
-            self.next_renew = self.next_renew.min(sent + grace);
+            self.agenda.bring_forward(Task::Renewal, sent + grace);
         }
         if let Some(lapse) = row.get::<_, Option<i64>>(4) {
             // Wake when the lease of another instance would be over.
             let wait = Duration::from_micros(u64::try_from(lapse - now).unwrap_or(0)) + Duration::from_millis(20);
-            self.next_renew = self.next_renew.min(sent + wait.max(PAUSE));
+            self.agenda.bring_forward(Task::Renewal, sent + wait.max(PAUSE));
         }
         let mut now_owned = vec![None; SHARDS];
         for (shard, epoch) in shards.iter().zip(&epochs) {
@@ -256,8 +248,7 @@ impl PostgresStore {
         self.figures.nodes = u32::try_from(row.get::<_, i64>(5)).unwrap_or(u32::MAX);
         self.figures.taken_over += row.get::<_, i64>(6).unsigned_abs();
         self.figures.renewed = Some(sent);
-        if self.next_count <= sent {
-            self.next_count = sent + COUNT;
+        if self.counts.begins(sent) {
             let count = self.link()?.connection.ask(PENDING).map_err(StoreError::from);
             // A renewal that has succeeded must not fail for a figure.
             let row = self.check(count).ok();
@@ -281,17 +272,14 @@ impl PostgresStore {
     fn extend_lease(&mut self, sent: Instant, begun: LeaseTime) -> Result<bool, StoreError> {
         let sql =
             "update timer.node set lease_until = timer.now() + $2 where id = $1 and alive returning lease_until - $2";
-        let (instance, lease) = (self.instance, self.lease_micros());
+        let instance = self.instance;
+        let lease = self.lease.micros();
         let rows = self.link()?.connection.run(sql, &[Type::INT8, Type::INT8], &[&instance, &lease])?;
         let now = rows.first().ok_or(StoreError::Fenced)?.get(0);
         self.clock.take(sent, now);
-        self.lease_end = begun.after(self.lease - self.lease / 8);
-        self.next_renew = Instant::now() + (self.lease / 8).min(Duration::from_secs(1));
+        self.lease.extend(begun);
+        self.agenda.set(Task::Renewal, Instant::now() + self.lease.pause());
         self.figures.renewed = Some(sent);
         Ok(false)
-    }
-
-    fn lease_micros(&self) -> Micros {
-        Micros::try_from(self.lease.as_micros()).unwrap_or(Micros::MAX)
     }
 }

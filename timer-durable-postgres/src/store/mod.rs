@@ -11,11 +11,14 @@
 //!
 //! Times are read from the server's clock. The keeper owns the memory and the handlers.
 
+mod agenda;
 mod calls;
 mod clock;
+mod column;
 mod connect;
 mod connection;
 mod foreign;
+mod lease;
 mod link;
 mod listen;
 mod locks;
@@ -40,10 +43,12 @@ pub use connect::ConnectError;
 pub use options::PostgresOptions;
 pub use reader::PostgresReader;
 
+use agenda::{Agenda, Interval};
 use clock::Clock;
 use connect::Connected;
 use connection::{Access, PostgresConnection};
 use foreign::Frontier;
+use lease::Lease;
 use link::Link;
 use listen::{Listener, Signals};
 use membership::Suspects;
@@ -51,7 +56,6 @@ use query_error::QueryError;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use timer_durable::store::LeaseTime;
 use timer_durable::store::{Membership, Store, StoreError};
 use timer_durable::transaction::Target;
 use tombstones::Removal;
@@ -59,8 +63,11 @@ use tombstones::Removal;
 /// The number of shards.
 const SHARDS: usize = 64;
 
-/// The shortest lease.
-const SHORTEST_LEASE: Duration = Duration::from_millis(500);
+/// The time between two counts of the pending timeouts. A count follows a renewal.
+const COUNT: Duration = Duration::from_secs(60);
+
+/// The shortest time between two events that report a refused renewal.
+const WARNINGS: Duration = Duration::from_secs(60);
 
 /// A store in a PostgreSQL database, which many processes on many machines share.
 ///
@@ -93,7 +100,7 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(500);
 pub struct PostgresStore {
     access: Access,
     name: Option<String>,
-    lease: Duration,
+    lease: Lease,
     /// Whether the URL leads to a pooler in transaction mode.
     pooled: bool,
     /// `None` after an error whose outcome is unknown.
@@ -108,36 +115,25 @@ pub struct PostgresStore {
     shards: Vec<i16>,
     epochs: Vec<Option<i64>>,
     turn: usize,
-    /// The end of the lease, counted from the time at which the renewal was sent.
-    lease_end: LeaseTime,
-    next_renew: Instant,
-    /// The time of the next look for the work of others. A notification brings it forward.
-    next_sweep: Instant,
+    agenda: Agenda,
     /// A hash of the topics that are paused, at the last renewal.
     paused: Option<i64>,
     /// The timeouts that other transactions had locked, before the next batch about them.
     locked: HashSet<Target>,
     /// The topics whose timeouts go to their shelves.
     blocked: Vec<Arc<str>>,
-    /// The time since which the lease has never been over.
-    steady_since: Instant,
     suspects: Suspects,
     frontier: Frontier,
-    /// Nothing begins before this time, because the server's clock was set back.
-    hold_until: Option<Instant>,
     /// Shards were gained, and the keeper has not been told yet.
     has_gained: bool,
-    /// An upkeep that has failed is not repeated before this time.
-    rest_until: Instant,
     clock: Clock,
     signals: Arc<Signals>,
     listener: Option<Listener>,
     figures: Membership,
     pending: Option<u64>,
-    next_count: Instant,
+    counts: Interval,
     removal: Removal,
-    /// No event reports a refused renewal before this time.
-    next_warning: Instant,
+    warnings: Interval,
 }
 
 impl std::fmt::Debug for PostgresStore {
@@ -164,12 +160,13 @@ impl PostgresStore {
     }
 
     fn open(access: Access) -> Result<Self, ConnectError> {
-        let Connected { connection, pooled } = connect::connect(&access, limit_of(DEFAULT_LEASE))?;
+        let lease = Lease::new();
+        let Connected { connection, pooled } = connect::connect(&access, lease.limit())?;
         let now = Instant::now();
         Ok(Self {
             access,
             name: None,
-            lease: DEFAULT_LEASE,
+            lease,
             pooled,
             link: None,
             fresh: Some(connection),
@@ -179,26 +176,21 @@ impl PostgresStore {
             shards: Vec::new(),
             epochs: vec![None; SHARDS],
             turn: fastrand::usize(..SHARDS),
-            lease_end: LeaseTime::now(),
-            next_renew: now,
-            next_sweep: now,
+            agenda: Agenda::new(now),
             paused: None,
             locked: HashSet::new(),
             blocked: Vec::new(),
-            steady_since: now,
             suspects: Suspects::default(),
             frontier: Frontier::default(),
-            hold_until: None,
             has_gained: false,
-            rest_until: now,
             clock: Clock::new(),
             signals: Arc::default(),
             listener: None,
             figures: Membership::default(),
             pending: None,
-            next_count: now,
+            counts: Interval::new(now, COUNT),
             removal: Removal::new(now),
-            next_warning: now,
+            warnings: Interval::new(now, WARNINGS),
         })
     }
 
@@ -236,7 +228,7 @@ impl PostgresStore {
     /// run elsewhere when its lease is over. The lease is renewed three times in its length.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = lease.max(SHORTEST_LEASE);
+        self.lease.set_length(lease);
         self
     }
 
@@ -250,11 +242,6 @@ impl PostgresStore {
     pub fn node(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
-    }
-
-    /// Returns the longest time that a statement may take.
-    fn limit(&self) -> Duration {
-        limit_of(self.lease)
     }
 
     fn link(&mut self) -> Result<&mut Link, StoreError> {
@@ -291,11 +278,4 @@ impl PostgresStore {
 /// The failure of a call that has sent nothing, because there is no connection.
 fn lost() -> StoreError {
     StoreError::Disconnected("the connection was lost".to_owned())
-}
-
-/// The lease unless another one is set.
-const DEFAULT_LEASE: Duration = Duration::from_secs(15);
-
-fn limit_of(lease: Duration) -> Duration {
-    (lease / 2).clamp(Duration::from_millis(500), Duration::from_secs(10))
 }

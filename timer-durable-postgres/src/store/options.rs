@@ -1,9 +1,10 @@
 //! The settings of a store: the URL, the encryption, the password and the name of the schema.
 
+use super::PostgresStore;
 use super::connect::{self, ConnectError};
 use super::connection::{self, Access, Dial};
+use super::lease::Lease;
 use super::query_error::{self, QueryError};
-use super::{DEFAULT_LEASE, PostgresStore, limit_of};
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -221,7 +222,7 @@ impl PostgresOptions {
     ///
     /// As [`PostgresStore::install`].
     pub fn install(self) -> Result<(), ConnectError> {
-        connect::connect_and_install(&self.access()?, limit_of(DEFAULT_LEASE))
+        connect::connect_and_install(&self.access()?, Lease::new().limit())
     }
 
     /// Replaces the functions of the schema, as [`PostgresStore::upgrade`] does.
@@ -230,7 +231,7 @@ impl PostgresOptions {
     ///
     /// As [`PostgresStore::upgrade`].
     pub fn upgrade(self) -> Result<(), ConnectError> {
-        connect::connect_and_upgrade(&self.access()?, limit_of(DEFAULT_LEASE))
+        connect::connect_and_upgrade(&self.access()?, Lease::new().limit())
     }
 
     pub(super) fn access(self) -> Result<Access, ConnectError> {

@@ -1,6 +1,6 @@
 //! Pages of the list, which merge the rows of the shards.
 
-use super::parts::uuid;
+use super::column::uuid;
 use super::{PostgresStore, SHARDS, write};
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,5 +1,6 @@
-//! The parameters of a batch, as columns of arrays.
+//! The operations of a batch, by the part of the statement that executes them.
 
+use super::column::{Column, Parameter, uuid};
 use super::connection::PostgresConnection;
 use super::part::{PARTS, Part};
 use super::statements::Parts;
@@ -7,27 +8,7 @@ use std::sync::Arc;
 use timer_durable::TimeoutId;
 use timer_durable::store::Micros;
 use timer_durable::transaction::{Insert, Operation};
-use tokio_postgres::types::ToSql;
 use uuid::Uuid;
-
-/// The ways in which a timeout is repeated. A retry counts the attempt towards the limit. The next
-/// run of a periodic timeout counts its attempts anew, and so does a run that is postponed. If this
-/// node has no handler for the topic, or the handler has not started, this attempt does not count,
-/// and the timeout moves to a shard of any node.
-const RETRIED: i16 = 0;
-const NEXT_RUN: i16 = 1;
-const ELSEWHERE: i16 = 2;
-const POSTPONED: i16 = 3;
-
-/// The number of columns of new inserts behind their ids, which have no key.
-const NEW_COLUMNS: usize = 7;
-
-pub(super) fn uuid(id: TimeoutId) -> Uuid {
-    Uuid::from_u128(id.as_u128())
-}
-
-/// A parameter of a statement.
-pub(super) type Parameter<'a> = Box<dyn ToSql + Sync + 'a>;
 
 /// The operations of a batch by the part of the statement that executes them.
 pub(super) struct Tables<'a> {
@@ -136,101 +117,28 @@ impl<'a> Tables<'a> {
         parts: Parts,
         connection: &PostgresConnection,
     ) -> Vec<Parameter<'a>> {
-        let mut columns: Vec<Parameter<'a>> = Vec::with_capacity(16);
+        let mut parameters: Vec<Parameter<'a>> = Vec::with_capacity(16);
         for part in parts.iter() {
-            if matches!(part, Part::Created | Part::Inserted) {
-                columns.push(Box::new(shard));
-            }
-            if part == Part::BuriedLetter {
-                continue;
-            }
-            columns.push(Box::new(self.rows(part).iter().map(|(id, _)| uuid(*id)).collect::<Vec<_>>()));
-            match part {
-                Part::Created | Part::Inserted => {
-                    let own = insert_columns(&self.inserts().collect::<Vec<_>>(), self.instance);
-                    if part == Part::Created {
-                        columns.extend(own.into_iter().take(NEW_COLUMNS));
-                    } else {
-                        columns.extend(own);
-                        columns.push(Box::new(self.predecessors()));
+            let rows = self.rows(part);
+            let operations: Vec<&Operation> = rows.iter().map(|(_, n)| &self.batch[*n]).collect();
+            let inserts: Vec<&Insert> = if part.is_insert() { self.inserts().collect() } else { Vec::new() };
+            parameters.extend(part.definition().columns.iter().map(|column| -> Parameter<'a> {
+                match column {
+                    Column::Id => Box::new(rows.iter().map(|(id, _)| uuid(*id)).collect::<Vec<_>>()),
+                    Column::Shard => Box::new(shard),
+                    Column::Blocked => Box::new(self.blocked.iter().map(|topic| &**topic).collect::<Vec<_>>()),
+                    Column::Until => {
+                        let until = rows.iter().map(|(id, _)| id.repeatable_until(self.instance).unwrap_or(0));
+                        Box::new(until.collect::<Vec<_>>())
                     }
+                    Column::Predecessor => Box::new(self.predecessors()),
+                    Column::Insert(column) => column.values(&inserts, self.instance),
+                    Column::Operation(column) => column.values(&operations, connection),
                 }
-                Part::Moved | Part::Requeued => columns.push(self.column(part, due)),
-                Part::Cancelled | Part::Purged | Part::BuriedLetter => {}
-                Part::Begun => columns.push(Box::new(self.blocked.iter().map(|topic| &**topic).collect::<Vec<_>>())),
-                Part::CancelledYoung | Part::PurgedYoung => columns.push(self.untils(part)),
-                Part::Done => columns.push(self.column(part, attempt)),
-                Part::DoneYoung => {
-                    columns.push(self.column(part, attempt));
-                    columns.push(self.untils(part));
-                }
-                Part::Repeated => {
-                    columns.push(self.column(part, attempt));
-                    columns.push(self.column(part, due));
-                    columns.push(self.column(part, kind));
-                }
-                Part::Postponed => {
-                    columns.push(self.column(part, attempt));
-                    columns.push(self.column(part, due));
-                    columns.push(self.column(part, |operation| new_payload(operation).map(|(format, _)| *format)));
-                    columns.push(self.column(part, |operation| new_payload(operation).map(|(_, bytes)| &**bytes)));
-                }
-                Part::Buried => {
-                    columns.push(self.column(part, attempt));
-                    columns.push(self.reasons(part, connection));
-                }
-                Part::BuriedRun => {
-                    columns.push(self.column(part, attempt));
-                    columns.push(self.column(part, due));
-                    columns.push(self.column(part, letter));
-                    columns.push(self.reasons(part, connection));
-                }
-            }
+            }));
         }
-        columns
+        parameters
     }
-
-    fn column<V: ToSql + Sync + 'a>(&self, part: Part, value: fn(&'a Operation) -> V) -> Parameter<'a> {
-        Box::new(self.rows(part).iter().map(|(_, n)| value(&self.batch[*n])).collect::<Vec<V>>())
-    }
-
-    fn reasons(&self, part: Part, connection: &PostgresConnection) -> Parameter<'a> {
-        let reasons = self.rows(part).iter().map(|(_, n)| connection.storable(reason(&self.batch[*n])));
-        Box::new(reasons.collect::<Vec<_>>())
-    }
-
-    /// Returns the times until which tombstones last.
-    fn untils(&self, part: Part) -> Parameter<'a> {
-        let until = |(id, _): &(TimeoutId, usize)| id.repeatable_until(self.instance).unwrap_or(0);
-        Box::new(self.rows(part).iter().map(until).collect::<Vec<_>>())
-    }
-}
-
-/// Returns the columns of inserts behind their ids, in the order of [`INSERT_TYPES`].
-///
-/// [`INSERT_TYPES`]: super::part::INSERT_TYPES
-pub(super) fn insert_columns<'a>(inserts: &[&'a Insert], instance: u32) -> [Parameter<'a>; 9] {
-    [
-        insert_column(inserts, |insert| insert.due),
-        insert_column(inserts, |insert| &*insert.topic),
-        insert_column(inserts, |insert| insert.format),
-        insert_column(inserts, |insert| &*insert.payload),
-        insert_column(inserts, |insert| insert.period),
-        insert_column(inserts, |insert| insert.max_lateness),
-        traces(inserts),
-        insert_column(inserts, |insert| insert.key.as_deref()),
-        insert_column(inserts, |insert| insert.id.repeatable_until(instance)),
-    ]
-}
-
-/// Returns the traces of inserts. Most batches have none, and `unnest` completes an empty array.
-fn traces<'a>(inserts: &[&'a Insert]) -> Parameter<'a> {
-    let traced = if inserts.iter().any(|insert| insert.traceparent.is_some()) { inserts } else { &[] };
-    insert_column(traced, |insert| insert.traceparent.as_deref())
-}
-
-fn insert_column<'a, V: ToSql + Sync + 'a>(inserts: &[&'a Insert], value: impl Fn(&'a Insert) -> V) -> Parameter<'a> {
-    Box::new(inserts.iter().map(|insert| value(insert)).collect::<Vec<V>>())
 }
 
 fn part(operation: &Operation, is_young: bool) -> Part {
@@ -250,47 +158,4 @@ fn part(operation: &Operation, is_young: bool) -> Part {
         Operation::Purge(_) => Part::Purged,
         Operation::Begin(_) => Part::Begun,
     }
-}
-
-fn attempt(operation: &Operation) -> i32 {
-    match operation {
-        Operation::Done { attempt, .. }
-        | Operation::Retry { attempt, .. }
-        | Operation::Postpone { attempt, .. }
-        | Operation::Bury { attempt, .. } => i32::try_from(*attempt).unwrap_or(i32::MAX),
-        _ => 0,
-    }
-}
-
-fn due(operation: &Operation) -> Micros {
-    match operation {
-        Operation::Reset { due, .. }
-        | Operation::Retry { due, .. }
-        | Operation::Postpone { due, .. }
-        | Operation::Requeue { due, .. } => *due,
-        Operation::Done { next: Some(next), .. } => *next,
-        Operation::Bury { next: Some(next), .. } => next.due,
-        _ => 0,
-    }
-}
-
-fn kind(operation: &Operation) -> i16 {
-    match operation {
-        Operation::Retry { forgive: false, .. } => RETRIED,
-        Operation::Retry { .. } => ELSEWHERE,
-        Operation::Postpone { .. } => POSTPONED,
-        _ => NEXT_RUN,
-    }
-}
-
-fn new_payload(operation: &Operation) -> Option<&(i16, Vec<u8>)> {
-    if let Operation::Postpone { payload, .. } = operation { payload.as_ref() } else { None }
-}
-
-fn letter(operation: &Operation) -> Option<Uuid> {
-    if let Operation::Bury { next, .. } = operation { next.map(|next| uuid(next.letter)) } else { None }
-}
-
-fn reason(operation: &Operation) -> &str {
-    if let Operation::Bury { reason, .. } = operation { reason } else { "" }
 }

@@ -1,7 +1,7 @@
 //! The inserts that met another row. They are executed again, and `IfPending` decides the effect on
 //! the row that has their key.
 
-use super::parts::{insert_columns, uuid};
+use super::column::{InsertColumn, uuid};
 use super::query_error::QueryError;
 use super::write::{Draft, REPETITIONS, Writer};
 use std::time::{Duration, Instant};
@@ -109,7 +109,7 @@ impl Writer<'_> {
         let shards = self.spread(inserts.len());
         let is_foreign = self.shards.is_empty();
         let ids: Vec<Uuid> = inserts.iter().map(|insert| uuid(insert.id)).collect();
-        let columns = insert_columns(&inserts, self.instance as u32);
+        let columns = InsertColumn::ALL.map(|column| column.values(&inserts, self.instance as u32));
         let policies: Vec<&str> = inserts.iter().map(|insert| insert.if_pending.name()).collect();
         let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&self.instance, &is_foreign, &ids];
         parameters.extend(columns.iter().map(|column| &**column));

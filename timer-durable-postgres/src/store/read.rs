@@ -3,9 +3,9 @@
 //! A list by key follows the index of keys. A list by due time reads the first rows of each shard
 //! by the index of due times, and merges them.
 
+use super::column::uuid;
 use super::connection::PostgresConnection;
 use super::pages::{MergedRows, first_part};
-use super::parts::uuid;
 use super::query_error::QueryError;
 use super::statements::SHELVES;
 use super::{SHARDS, write};

@@ -2,8 +2,9 @@
 
 use super::connect::{self, ConnectError};
 use super::connection::{Access, PostgresConnection};
+use super::lease::Lease;
 use super::query_error::QueryError;
-use super::{DEFAULT_LEASE, PostgresOptions, PostgresStore, limit_of, link, read};
+use super::{PostgresOptions, PostgresStore, link, read};
 use std::fmt;
 use std::time::Duration;
 use timer_durable::TimeoutId;
@@ -46,7 +47,7 @@ impl PostgresReader {
     /// [`ConnectError`] if the server cannot be reached, or if the database has no schema `timer`
     /// or one of another version.
     pub fn connect(url: &str) -> Result<Self, ConnectError> {
-        let limit = limit_of(DEFAULT_LEASE);
+        let limit = Lease::new().limit();
         let connection = connect::connect_to_read(&PostgresOptions::from_url(url)?.access()?, limit + link::MARGIN)?;
         Ok(Self::with(connection, limit))
     }

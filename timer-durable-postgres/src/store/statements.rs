@@ -1,6 +1,7 @@
 //! The SQL of the store.
 
-use super::part::{Definition, INSERT_TYPES, PARTS, Part};
+use super::column::{Column, InsertColumn, OperationColumn};
+use super::part::{Definition, LIVE, Names, PARTS, Part};
 use super::pooler::MARK;
 use tokio_postgres::types::Type;
 
@@ -18,15 +19,6 @@ pub(super) struct Sql {
 const FENCE: &str = "
 with fence as materialized (
     select timer.now() as now, pg_current_xact_id()::text::bigint as xid from timer.node where id = $1 and alive for share)";
-
-/// Neither a tombstone nor a dead letter. Written as `ended is null`, it would allow a plan that
-/// reads the whole index of due times and compares each id.
-const LIVE: &str = "coalesce(t.ended, 0) = 0";
-
-/// An instance that writes a due time moves the row into one of its own shards. An instance without
-/// shards marks the row for the owner instead.
-const SHARD_OF_WRITER: &str = "foreign_xid = case when $3 is null then (select xid from fence) end,
-        shard = case when ($2)[t.shard + 1] is null then coalesce($3, t.shard) else t.shard end";
 
 /// A set of parts. PostgreSQL starts each part of a statement even if it changes no row, which
 /// takes longer than the change of one row. So each set has its own statement.
@@ -60,46 +52,29 @@ impl Parts {
     }
 }
 
+/// The columns of an answer behind the part, the due time and the ids, for a row without them.
+const NULLS: &str = "null::uuid, null::int, null::int, null::smallint, null::text, null::text, null::bytea,
+    null::bigint, null::bigint, null::bigint, null::text";
+
 /// The statement of a batch, with the answers of its parts. A part has one row with the ids that it
 /// has changed, or null if it has changed all of its rows. The begun attempts have a row each.
 pub(super) fn write(parts: Parts) -> Sql {
     let mut types = vec![Type::INT8, Type::INT8_ARRAY, Type::INT2];
     let mut text = FENCE.to_owned();
-    let nulls = "null::uuid, null::int, null::int, null::smallint, null::text, null::text, null::bytea, null::bigint, null::bigint, null::bigint, null::text";
-    let mut answer = format!("\nselect -1, now, null::uuid[], {nulls} from fence");
-    let mut announced = Vec::new();
+    let mut answers = format!("\nselect -1, now, null::uuid[], {NULLS} from fence");
+    let mut announced: Vec<String> = Vec::new();
+    let ended = [Part::Done, Part::DoneYoung, Part::Repeated].into_iter().filter(|part| parts.has(*part));
+    let ended = ended.map(|part| format!(" or i.predecessor in (select e.id from {} e)", part.definition().name));
+    let ended: String = ended.collect();
     for part in parts.iter() {
-        let Definition { part, types: own, text: statement } = &PARTS[part as usize];
-        let name = format!("{part:?}");
-        let number = *part as i32;
-        let parameter = |n: usize| format!("${}", types.len() + n);
-        let numbered = (1..=own.len())
-            .fold((*statement).to_owned(), |statement, n| statement.replace(&format!("{{{n}}}"), &parameter(n)));
-        text.push_str(&format!(",\n{name} as ({numbered})"));
-        let ids = parameter(if *part == Part::Inserted { 2 } else { 1 });
-        match part {
-            // It has inserted all rows if the fence has a row.
-            Part::Created => announced.push("$3 is null".to_owned()),
-            Part::BuriedLetter => {}
-            Part::Begun => answer.push_str(&format!(
-                "\nunion all select {number}, due, null, id, attempt, forgiven, format, topic, key, payload, period, max_lateness, planned, traceparent from {name}"
-            )),
-            _ => answer.push_str(&format!(
-                "\nunion all select {number}, null, case when (select count(*) from {name}) < cardinality({ids}) then array(select id from {name}) end, {nulls}"
-            )),
-        }
-        match part {
-            Part::Inserted | Part::Moved | Part::Postponed | Part::BuriedRun => {
-                announced.push(format!("$3 is null and exists (select from {name})"))
-            }
-            Part::Repeated => {
-                announced.push(format!("2 = any ({}) or $3 is null and exists (select from {name})", parameter(4)));
-            }
-            _ => {}
-        }
-        types.extend_from_slice(own);
+        let Definition { name, columns, text: query, .. } = part.definition();
+        let names = Names { columns, first: types.len() + 1, ended: &ended };
+        text.push_str(&format!(",\n{name} as ({})", query(&names)));
+        answers.extend(answer(part, name, &names).map(|answer| format!("\nunion all {answer}")));
+        announced.extend(announcement(part, name, &names));
+        types.extend(columns.iter().map(|column| column.sql_type()));
     }
-    text.push_str(&answer);
+    text.push_str(&answers);
     if !announced.is_empty() {
         // The owners of the shards learn of rows that an instance without shards has written.
         text.push_str(&format!(
@@ -108,10 +83,42 @@ pub(super) fn write(parts: Parts) -> Sql {
             announced.join(" or ")
         ));
     }
-    let ended = [Part::Done, Part::DoneYoung, Part::Repeated].into_iter().filter(|part| parts.has(*part));
-    let ended: String = ended.map(|part| format!(" or i.predecessor in (select e.id from {part:?} e)")).collect();
-    let text = text.replace("{SHARD_OF_WRITER}", SHARD_OF_WRITER).replace("{LIVE}", LIVE).replace("{ENDED}", &ended);
     Sql { text, types }
+}
+
+/// Returns the query of a part's answer.
+fn answer(part: Part, name: &str, names: &Names<'_>) -> Option<String> {
+    let number = part as i32;
+    match part {
+        // It has inserted all rows if the fence has a row.
+        Part::Created | Part::BuriedLetter => None,
+        Part::Begun => Some(format!(
+            "select {number}, due, null, id, attempt, forgiven, format, topic, key, payload, period, max_lateness, planned,
+                traceparent from {name}"
+        )),
+        _ => {
+            let ids = names.of(Column::Id);
+            Some(format!(
+                "select {number}, null, case when (select count(*) from {name}) < cardinality({ids})
+                    then array(select id from {name}) end, {NULLS}"
+            ))
+        }
+    }
+}
+
+/// Returns the condition under which a part has written rows for other owners, if it may do so.
+fn announcement(part: Part, name: &str, names: &Names<'_>) -> Option<String> {
+    match part {
+        Part::Created => Some("$3 is null".to_owned()),
+        Part::Inserted | Part::Moved | Part::Postponed | Part::BuriedRun => {
+            Some(format!("$3 is null and exists (select from {name})"))
+        }
+        Part::Repeated => {
+            let kinds = names.of(Column::Operation(OperationColumn::Kind));
+            Some(format!("2 = any ({kinds}) or $3 is null and exists (select from {name})"))
+        }
+        _ => None,
+    }
 }
 
 /// The statement of inserts that met another row.
@@ -126,7 +133,8 @@ from fence, unnest($3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) wit
 union all select 0, null, null, null from fence
 order by 1";
     let mut types = vec![Type::INT8, Type::BOOL];
-    types.extend_from_slice(&INSERT_TYPES[1..11]);
+    types.push(Type::UUID_ARRAY);
+    types.extend(InsertColumn::ALL.map(InsertColumn::sql_type));
     types.extend([Type::TEXT_ARRAY, Type::INT2_ARRAY, Type::INT8_ARRAY]);
     Sql { text: text.to_owned(), types }
 }
@@ -143,8 +151,8 @@ select k.n, h.id from unnest($1, $2) with ordinality as k(topic, key, n), latera
 
 /// The state of timeouts that a batch did not change.
 pub(super) fn look() -> Sql {
-    let text = "select id, due, shard, begun from timer.timeout t where id = any ($1) and {LIVE}";
-    Sql { text: text.replace("{LIVE}", LIVE), types: vec![Type::UUID_ARRAY] }
+    let text = format!("select id, due, shard, begun from timer.timeout t where id = any ($1) and {LIVE}");
+    Sql { text, types: vec![Type::UUID_ARRAY] }
 }
 
 /// The ids of timeouts and dead letters that other transactions have locked. The locks that this
@@ -201,9 +209,11 @@ pub(super) const SHELVES: &str = "
 
 /// Renews the lease, and reads the mark of the session and a hash of the paused topics.
 pub(super) fn renew() -> Sql {
-    let text = "select now, shards, epochs, suspects, next_lapse, nodes, taken, {MARK},
+    let text = format!(
+        "select now, shards, epochs, suspects, next_lapse, nodes, taken, {MARK},
     (select hashtextextended(string_agg(topic, e'\\n' order by topic), 0) from timer.paused)
-from timer.renew($1, $2, $3, $4, $5)";
+from timer.renew($1, $2, $3, $4, $5)"
+    );
     let types = vec![Type::INT8, Type::INT8, Type::UUID_ARRAY, Type::BOOL, Type::INT8_ARRAY];
-    Sql { text: text.replace("{MARK}", MARK), types }
+    Sql { text, types }
 }

@@ -7,6 +7,7 @@
 //! refused as too old.
 
 use super::PostgresStore;
+use super::agenda::{Interval, Task};
 use std::time::{Duration, Instant};
 use timer_durable::store::Store;
 
@@ -26,22 +27,15 @@ const FULL_LOOK: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub(super) struct Removal {
     next: Instant,
-    /// Whether the last removal has met its limit, so that the keeper has to wake for the next one.
-    has_more: bool,
     /// Removals have passed the tombstones that end earlier. While a snapshot is held, their dead
     /// versions stay in the index, and a look from the beginning would visit all of them.
     from: i64,
-    next_full_look: Instant,
+    full_looks: Interval,
 }
 
 impl Removal {
     pub(super) fn new(now: Instant) -> Self {
-        Self { next: now, has_more: false, from: 0, next_full_look: now + FULL_LOOK }
-    }
-
-    /// Returns the time at which the keeper has to wake.
-    pub(super) fn wakes_at(&self) -> Option<Instant> {
-        self.has_more.then_some(self.next)
+        Self { next: now, from: 0, full_looks: Interval::new(now + FULL_LOOK, FULL_LOOK) }
     }
 }
 
@@ -54,9 +48,9 @@ impl PostgresStore {
             return;
         }
         self.removal.next = now + INTERVAL;
-        self.removal.has_more = false;
-        if self.removal.next_full_look <= now {
-            self.removal = Removal { next: now + INTERVAL, ..Removal::new(now) };
+        self.agenda.clear(Task::Removal);
+        if self.removal.full_looks.begins(now) {
+            self.removal.from = 0;
         }
         let from = self.removal.from;
         let removed = self.link().and_then(|link| {
@@ -80,7 +74,7 @@ impl PostgresStore {
             Ok(removed) if removed >= MAX_REMOVED => {
                 // Half of the time at most is for removals, however long they take.
                 self.removal.next = Instant::now() + PAUSE.max(now.elapsed());
-                self.removal.has_more = true;
+                self.agenda.set(Task::Removal, self.removal.next);
             }
             Ok(_) => {}
             Err(error) => {

@@ -17,8 +17,9 @@
 //! batch without them. In the normal case this costs nothing.
 
 use super::Link;
+use super::column::uuid;
 use super::part::Part;
-use super::parts::{Tables, uuid};
+use super::parts::Tables;
 use super::query_error::QueryError;
 use super::statements::Parts;
 use std::collections::{HashMap, HashSet};
