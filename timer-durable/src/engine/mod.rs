@@ -4,20 +4,24 @@
 //! store and the memory, so neither has a lock. A caller waits for the answer on its own channel.
 
 mod attempt;
+mod attempts;
+mod executors;
 mod failures;
 mod handler_mark;
-mod head;
 mod id_map;
 mod keeper;
-mod pace;
-mod pauses;
+mod queue;
+mod record;
+mod settings;
+mod stopping;
 mod term;
 mod timeline;
 mod unwritten;
 
 pub(crate) use attempt::{Handler, Settle, Started, TopicSettings};
 pub(crate) use handler_mark::{handled_here, is_in_handler};
-pub(crate) use keeper::{Flow, Keeper, Settings, THREADS};
+pub(crate) use keeper::{Flow, Keeper};
+pub(crate) use settings::{Settings, THREADS};
 pub(crate) use unwritten::{answer_of, insert};
 
 use std::cell::Cell;

@@ -27,6 +27,11 @@ impl Term {
         term
     }
 
+    /// Returns the term of the next instance.
+    pub(super) fn next(&self, end: impl FnOnce() -> Option<Instant>) -> Self {
+        Self::new(self.shutdown.clone(), end)
+    }
+
     /// Sets the end to the instant that `end` returns, or to no end.
     pub(crate) fn set_end(&self, end: impl FnOnce() -> Option<Instant>) {
         let now = LeaseTime::now();

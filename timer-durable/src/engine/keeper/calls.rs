@@ -3,15 +3,15 @@
 use super::Keeper;
 use crate::TimeoutId;
 use crate::answer::ScheduleAnswer;
-use crate::done::Done;
-use crate::engine::pauses::MAX_PAUSE;
-use crate::engine::unwritten::{LoneCall, MAX_WAIT, Waited, Work as Waiting, answer_of};
+use crate::engine::attempts::Moment;
+use crate::engine::failures::MAX_PAUSE;
+use crate::engine::unwritten::{LoneCall, MAX_WAIT, Waited, Work, answer_of};
 use crate::error::Error;
 use crate::figures::count;
 use crate::message::Answer;
 use crate::store::{Store, StoreError};
 use crate::transaction::{Operation, Outcome};
-use crate::work::{Transaction, Work};
+use crate::work::{self, Transaction};
 use std::time::Instant;
 
 impl<S: Store> Keeper<S> {
@@ -31,11 +31,11 @@ impl<S: Store> Keeper<S> {
         }
         if error == StoreError::Locked {
             if waited.is_first() {
-                self.note_locks(call.len());
+                self.report_locks(call.len());
             }
-            self.unwritten.set_aside(Waiting::Call(call, waited), MAX_PAUSE, now);
+            self.unwritten.set_aside(Work::Call(call), waited, MAX_PAUSE, now);
         } else {
-            self.unwritten.postpone(Waiting::Call(call, waited), now);
+            self.unwritten.postpone(Work::Call(call), waited, now);
         }
     }
 
@@ -76,24 +76,24 @@ impl<S: Store> Keeper<S> {
     }
 
     fn fail_alone(&mut self, call: LoneCall, error: &StoreError) {
-        self.fail_work(call.attempt());
+        self.attempts.fail_work(call.attempt());
         call.fail(error);
     }
 
-    /// Notes that the work that was to end an attempt was not committed. The handler must not end
-    /// its timeout without that work.
-    pub(super) fn fail_work(&mut self, attempt: Option<(TimeoutId, u32)>) {
-        let Some((id, attempt)) = attempt else { return };
-        if let Some(running) = self.running.get_mut(&id).filter(|running| running.attempt == attempt) {
-            running.work_has_failed = true;
-        }
+    /// Pauses or resumes a topic.
+    fn set_paused(&mut self, topic: &str, is_paused: bool) -> Result<(), Error> {
+        // A store without shelves refuses before anything is written.
+        self.store.set_paused(topic, is_paused)?;
+        self.queue.set_paused(topic, is_paused, self.store.now());
+        self.publish_pauses();
+        Ok(())
     }
 
     /// Schedules all timeouts or none.
     fn schedule_many(&mut self, batch: &[Operation]) -> Result<Vec<ScheduleAnswer>, Error> {
         let began = Instant::now();
         let result = self.store.write_all(batch);
-        self.figures.lock().commit_time.record(began.elapsed());
+        self.figures().lock().commit_time.record(began.elapsed());
         let outcomes = result.inspect_err(|error| {
             if !matches!(error, StoreError::Refused(_) | StoreError::Locked | StoreError::Unsupported(_)) {
                 self.fail(error);
@@ -101,8 +101,8 @@ impl<S: Store> Keeper<S> {
         })?;
         let answers = batch.iter().zip(&outcomes).map(|(operation, outcome)| answer_of(operation, outcome));
         let answers = answers.collect::<Result<Vec<Answer>, _>>()?;
-        self.figures.lock().commits += 1;
-        self.figures.lock().operations += batch.len() as u64;
+        self.figures().lock().commits += 1;
+        self.figures().lock().operations += batch.len() as u64;
         let now = self.store.now();
         for (operation, outcome) in batch.iter().zip(&outcomes) {
             self.apply_call(operation, outcome, now);
@@ -113,21 +113,21 @@ impl<S: Store> Keeper<S> {
     /// Runs work of the user in a transaction, which ends an attempt first if one is given. Applies
     /// the changes of the transaction to the memory. Leaves the work in place if another program
     /// has locked the store.
-    fn transact(&mut self, attempt: Option<(TimeoutId, u32)>, work: &mut Option<Work>) -> Result<(), Error> {
+    fn transact(&mut self, attempt: Option<(TimeoutId, u32)>, work: &mut Option<work::Work>) -> Result<(), Error> {
         let begun = Instant::now();
         let now = self.store.now();
+        let instance = self.store.instance();
         let end = match attempt {
-            Some((id, attempt)) => {
-                let running = self.running.get(&id).filter(|running| running.attempt == attempt);
-                Some((id, self.done(id, running.ok_or(Error::Store(StoreError::Fenced))?, &Done::new(), now)))
+            Some(attempt) => {
+                let end = self.attempts.end_by_work(attempt, Moment { now, instance });
+                Some(end.ok_or(Error::Store(StoreError::Fenced))?)
             }
             None => None,
         };
-        let instance = self.store.instance();
         let mut executed = Vec::new();
         let mut is_last = true;
         let result = self.store.transact(&mut |store, connection| {
-            if let Some((_, end)) = &end {
+            if let Some(end) = &end {
                 is_last = matches!(store.execute(end)?, Outcome::Changed(_));
             }
             let Some(work) = work.take().filter(|_| is_last) else { return Err(StoreError::Fenced) };
@@ -139,23 +139,22 @@ impl<S: Store> Keeper<S> {
         });
         match result {
             Ok(()) => {
-                if let Some((id, Operation::Done { next, then, .. })) = end {
-                    let topic = self.running.get(&id).map(|running| running.topic.clone());
-                    if let Some(running) = self.running.get(&id) {
-                        running.progress.complete();
-                        count!(self.figures, Some(&running.topic), done);
-                    }
-                    self.remove(id);
+                if let Some(Operation::Done { id, next, then, .. }) = end {
+                    let topic = self.attempts.complete(id);
+                    count!(self.figures(), topic.as_deref(), done);
+                    self.queue.remove(id);
                     self.put_next(id, topic.as_deref(), next, &then, now);
                 }
-                executed.iter().for_each(|(operation, outcome)| _ = self.apply_call(operation, outcome, now));
+                for (operation, outcome) in &executed {
+                    self.apply_call(operation, outcome, now);
+                }
                 Ok(())
             }
             Err(StoreError::Busy) if work.is_some() => Err(StoreError::Busy.into()),
             Err(error) => {
-                self.fail_work(attempt);
+                self.attempts.fail_work(attempt);
                 let is_fenced = is_last && matches!(error, StoreError::Fenced);
-                if let Some((id, _)) = end.filter(|_| is_fenced) {
+                if let Some((id, _)) = attempt.filter(|_| is_fenced) {
                     // A handler that now returns `Ok` must not end its timeout without the work.
                     self.forget_running(id);
                 }

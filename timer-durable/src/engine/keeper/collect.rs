@@ -1,11 +1,15 @@
 //! Step 1 of a turn: collecting a batch.
 
 use super::Keeper;
+use crate::TimeoutId;
+use crate::engine::attempts::Moment;
 use crate::engine::unwritten::{Collection, LoneCall, MAX_WAIT, Subject, Waited};
 use crate::error::Error;
+use crate::figures::count;
 use crate::lateness::DurableLateCause;
-use crate::message::{Message, Reply, Request};
+use crate::message::{Answer, Message, Reply, Request};
 use crate::store::{Micros, Store};
+use std::collections::HashMap;
 use std::time::Duration;
 
 impl<S: Store> Keeper<S> {
@@ -19,23 +23,35 @@ impl<S: Store> Keeper<S> {
         // before its call.
         let waiting = self.inbox.len();
         let now = self.store.now();
-        self.cut_off(now);
+        while let Some((topic, ended)) = self.attempts.cut_off(now) {
+            count!(self.figures(), Some(&topic), timed_out);
+            self.unwritten.push_end(ended);
+            self.executors.replace_threads(self.attempts.stuck());
+        }
         for ended in self.unwritten.take_ends() {
             self.add_end(&mut collection, ended, now);
         }
         self.add_held(&mut collection, now);
         self.add_messages(&mut collection, first, waiting, now);
-        self.overdue.expire(now);
-        self.current.expire(now);
+        self.queue.expire(now);
         let is_paused = self.failures.paused_until(self.present()).is_some();
         if self.may_begin() && !self.failures.must_rejoin() && !is_paused {
-            let places = self.add_begins(&mut collection, now);
-            self.add_crowded(&mut collection, &places, now);
-            if let Err(error) = self.add_shelved(&mut collection, &places, now) {
-                self.fail(&error);
-            }
+            self.add_due(&mut collection, now);
         }
         collection
+    }
+
+    /// Adds the timeouts that are due, as many as may run.
+    fn add_due(&mut self, collection: &mut Collection, now: Micros) {
+        let for_overdue = self.attempts.free_for_overdue();
+        let mut places = self.queue.places(self.free_places(), for_overdue, &self.executors, now);
+        let aside = self.unwritten.begins();
+        let is_taken = |id: TimeoutId| self.attempts.contains(id) || aside.contains(&id);
+        self.queue.add_begins(collection, &mut places, is_taken, now);
+        self.queue.add_crowded(collection, &places, is_taken, now);
+        if let Err(error) = self.add_shelved(collection, &places, now) {
+            self.fail(&error);
+        }
     }
 
     /// Fails the calls that have waited for too long while the store could not be reached.
@@ -43,11 +59,12 @@ impl<S: Store> Keeper<S> {
         let Some(error) = self.failures.outage() else { return };
         let now = self.present();
         // On virtual time nobody moves the time while a caller waits.
-        let is_over = self.failures.must_rejoin() && (self.failures.clock().is_virtual() || self.is_stop_requested());
+        let is_over =
+            self.failures.must_rejoin() && (self.failures.clock().is_virtual() || self.stopping.is_requested());
         let limit = if is_over { Duration::ZERO } else { MAX_WAIT };
-        let error = Some(&error).filter(|_| !is_over || !self.is_stop_requested());
+        let error = Some(&error).filter(|_| !is_over || !self.stopping.is_requested());
         for attempt in self.unwritten.fail_late(now, limit, error) {
-            self.fail_work(Some(attempt));
+            self.attempts.fail_work(Some(attempt));
         }
     }
 
@@ -109,7 +126,7 @@ impl<S: Store> Keeper<S> {
         match message {
             Message::Call(request, reply) => self.take_call(collection, request, reply, now),
             Message::ScheduleMany(_, reply) if reply.is_abandoned() => {}
-            Message::ScheduleMany(_, reply) if self.is_stop_requested() => reply.send(Err(Error::Stopped)),
+            Message::ScheduleMany(_, reply) if self.stopping.is_requested() => reply.send(Err(Error::Stopped)),
             Message::ScheduleMany(many, reply) => {
                 let call = LoneCall::many(many, reply, now, self.store.instance());
                 self.write_alone(call, Waited::default());
@@ -119,7 +136,13 @@ impl<S: Store> Keeper<S> {
                 self.write_alone(LoneCall::Pause(topic, is_paused, reply), Waited::default());
             }
             Message::UseStore(visit) => visit(&mut self.store),
-            Message::Stop { until, reply } => self.begin_stop(until, reply),
+            Message::Stop { until, reply } => {
+                // On virtual time nobody takes turns while the caller waits.
+                let until = if self.failures.clock().is_virtual() { Some(self.present()) } else { until };
+                self.stopping.begin(until, reply);
+                // Nothing begins any more, so that no timeout is late here.
+                self.figures().set_oldest_due(HashMap::new());
+            }
         }
     }
 
@@ -130,11 +153,16 @@ impl<S: Store> Keeper<S> {
                 self.write_alone(LoneCall::Work(Some(attempt), work, reply), Waited::default());
             }
             _ if reply.is_abandoned() => {}
-            _ if self.is_stop_requested() => reply.send(Err(Error::Stopped)),
+            _ if self.stopping.is_requested() => reply.send(Err(Error::Stopped)),
             Request::Transact(None, work) => {
                 self.write_alone(LoneCall::Work(None, work, reply), Waited::default());
             }
-            Request::Insert(new) if self.is_follow_up(&new) => self.follow_up(new, reply, now),
+            Request::Insert(new) if self.attempts.is_follow_up(&new) => {
+                let moment = Moment { now, instance: self.store.instance() };
+                if let Some(answer) = self.attempts.follow_up(new, moment) {
+                    reply.send(answer.map(Answer::Scheduled));
+                }
+            }
             request => {
                 // If the store cannot be reached, the call waits from now on.
                 if self.failures.is_unreachable() {

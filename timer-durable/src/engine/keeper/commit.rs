@@ -1,12 +1,12 @@
 //! Steps 2 and 3 of a turn: writing a batch, and applying the outcomes.
 
 use super::Keeper;
-use crate::engine::pauses::MAX_PAUSE;
-use crate::engine::unwritten::{Collection, MAX_WAIT, Origin, Work, answer_of};
-use crate::figures::count;
+use crate::TimeoutId;
+use crate::engine::failures::MAX_PAUSE;
+use crate::engine::unwritten::{Collection, MAX_WAIT, Origin, Waited, Work, answer_of};
 use crate::lateness::DurableLateCause;
-use crate::store::{Micros, Position, Store, StoreError};
-use crate::transaction::{Operation, Outcome, Target};
+use crate::store::{Position, Store, StoreError};
+use crate::transaction::{Operation, Outcome};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -16,61 +16,70 @@ const MAX_REFUSED: Duration = Duration::from_secs(30);
 impl<S: Store> Keeper<S> {
     /// Writes a batch and applies the outcomes. If the store refuses the batch, its halves are
     /// written one after the other. After `until` they wait for the next turn.
-    pub(super) fn write(&mut self, collection: Collection, until: Instant) {
+    pub(super) fn write(&mut self, collection: Collection, waited: Waited, until: Instant) {
         if self.failures.is_unreachable() {
             let error = self.failures.outage();
-            return self.keep_unsent(collection, error.as_ref());
+            return self.keep_unsent(collection, waited, error.as_ref());
         }
         self.note(DurableLateCause::System);
         let began = Instant::now();
         let result = self.block(&collection.batch).and_then(|()| self.store.write(&collection.batch));
-        self.figures.lock().commit_time.record(began.elapsed());
+        self.figures().lock().commit_time.record(began.elapsed());
         self.note(DurableLateCause::Store);
         match result {
             Ok(outcomes) => {
-                self.figures.lock().commits += 1;
-                self.figures.lock().operations += collection.batch.len() as u64;
+                self.figures().lock().commits += 1;
+                self.figures().lock().operations += collection.batch.len() as u64;
                 self.failures.end();
-                self.apply(collection, outcomes);
+                self.apply(collection, outcomes, waited);
             }
             Err(StoreError::Refused(_)) if collection.batch.len() > 1 => {
                 for half in collection.split() {
                     let is_over = self.failures.must_rejoin() || self.present() >= until;
-                    if is_over { self.postpone(half) } else { self.write(half, until) }
+                    if is_over { self.postpone(half, waited) } else { self.write(half, waited, until) }
                 }
             }
             // Other calls go on without the pause that follows a failure.
-            Err(StoreError::Refused(why)) => self.apply(collection, vec![Outcome::Refused(why)]),
+            Err(StoreError::Refused(why)) => self.apply(collection, vec![Outcome::Refused(why)], waited),
             Err(error @ (StoreError::Busy | StoreError::Disconnected(_))) => {
-                self.keep_unsent(collection, Some(&error));
+                self.keep_unsent(collection, waited, Some(&error));
                 self.fail(&error);
             }
             Err(error) => {
                 let rest = collection.fail_calls(&error);
                 // The answer, which has the payloads of the attempts that begin, may be too long to
                 // arrive in time.
-                self.keep(rest, matches!(error, StoreError::InDoubt(_) | StoreError::Failed(_)));
+                self.keep(rest, waited, matches!(error, StoreError::InDoubt(_) | StoreError::Failed(_)));
                 self.fail(&error);
             }
         }
     }
 
+    /// Tells the store which topics are blocked for the begins of a batch.
+    fn block(&mut self, batch: &[Operation]) -> Result<(), StoreError> {
+        if let Some(blocked) = self.queue.newly_blocked(batch, &self.executors, self.store.now()) {
+            self.store.set_blocked(&blocked)?;
+            self.queue.set_blocked(blocked);
+        }
+        Ok(())
+    }
+
     /// Keeps a batch that was not sent. Its calls wait, unless they have waited for too long.
-    fn keep_unsent(&mut self, collection: Collection, error: Option<&StoreError>) {
+    fn keep_unsent(&mut self, collection: Collection, waited: Waited, error: Option<&StoreError>) {
         let [calls, rest] = collection.divide(|_, origin| matches!(origin, Origin::Call(_)));
-        self.keep(rest, false);
+        self.keep(rest, waited, false);
         // On virtual time nobody moves the time while a caller waits.
         let limit = if self.failures.clock().is_virtual() { Duration::ZERO } else { MAX_WAIT };
         let now = self.present();
         let calls = calls.fail_late_calls(now, limit, error);
-        self.unwritten.postpone_calls(calls, self.settings.max_batch, now);
+        self.unwritten.postpone_calls(calls, waited, self.settings.max_batch, now);
     }
 
     /// Keeps the `End`, `FollowUp` and `Begin` operations of a batch that was not written, perhaps
     /// because the answer with the payloads of its attempts would have been too long.
-    fn keep(&mut self, mut rest: Collection, may_be_too_long: bool) {
-        let mut begins = rest.sibling();
-        let mut follow_ups = rest.sibling();
+    fn keep(&mut self, mut rest: Collection, waited: Waited, may_be_too_long: bool) {
+        let mut begins = Collection::default();
+        let mut follow_ups = Collection::default();
         for (operation, origin) in rest.take() {
             match (origin, operation) {
                 (Origin::End(ended), _) => self.unwritten.push_end(ended),
@@ -82,25 +91,28 @@ impl<S: Store> Keeper<S> {
         match begins.batch.len() {
             0 => {}
             // Others must not wait for it.
-            1 if may_be_too_long => self.set_aside(begins, MAX_REFUSED),
+            1 if may_be_too_long => self.set_aside(begins, waited, MAX_REFUSED),
             _ => {
                 if may_be_too_long {
-                    self.isolate_begins();
+                    self.queue.isolate_begins();
                 }
-                begins.batch.iter().filter_map(Operation::id).for_each(|id| self.push_ready(id));
+                begins.batch.iter().filter_map(Operation::id).for_each(|id| self.queue.push_ready(id));
             }
         }
         if !follow_ups.is_empty() {
-            self.postpone(follow_ups);
+            self.postpone(follow_ups, waited);
         }
     }
 
     /// Applies the outcomes to the memory, answers callers, and starts the attempts that have
     /// begun. Sets aside the operations that the store has not executed.
-    fn apply(&mut self, mut collection: Collection, outcomes: Vec<Outcome>) {
+    fn apply(&mut self, mut collection: Collection, outcomes: Vec<Outcome>, waited: Waited) {
         let now = self.store.now();
-        let (mut moved, mut begun, mut answers) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut locked, mut refused) = (collection.sibling(), Vec::new());
+        let mut moved = Vec::new();
+        let mut begun = Vec::new();
+        let mut answers = Vec::new();
+        let mut locked = Collection::default();
+        let mut refused = Vec::new();
         for ((operation, origin), outcome) in collection.take().zip(outcomes) {
             match (origin, outcome) {
                 (origin, Outcome::Locked) => locked.push(operation, origin),
@@ -117,31 +129,32 @@ impl<S: Store> Keeper<S> {
         // An operation with a key and one with an id may concern the same timeout, and the store
         // decides their order. The earliest due time is right in any order, because the begin of a
         // timeout that is not due yet tells its due time.
-        moved.into_iter().for_each(|position| self.put_earlier(position, None, now));
-        self.adapt_begins(&begun);
-        let has_waited = !collection.waited.is_first();
+        moved.into_iter().for_each(|position| self.queue.put_earlier(position, now));
+        self.queue.adapt_begins(&begun);
         let mut tasks = Vec::new();
         for (id, outcome) in begun {
             match outcome {
-                Outcome::Begun(attempt) => tasks.extend(self.start(id, *attempt, has_waited, now)),
-                Outcome::NotYet(due) => self.put_again(Position { due, id }, now),
-                Outcome::Shelved(topic) => self.shelve(id, &topic, now),
+                Outcome::Begun(attempt) => tasks.extend(self.start(id, *attempt, !waited.is_first(), now)),
+                Outcome::NotYet(due) => self.queue.put_again(Position { due, id }, now),
+                Outcome::Shelved(topic) => self.queue.shelve(id, &topic, now),
                 _ => {
-                    self.remove(id);
-                    self.gates.forget(id);
+                    self.queue.remove(id);
+                    self.queue.forget_shelf(id);
                 }
             }
         }
         // Callers come first, because the executor may take its time.
         answers.into_iter().for_each(|(operation, outcome, reply)| reply.send(answer_of(&operation, &outcome)));
-        self.hand_over(tasks);
+        self.note(DurableLateCause::System);
+        self.executors.hand_over(tasks);
+        self.note(DurableLateCause::Executor);
         if !locked.is_empty() {
-            self.wait_for_locks(locked);
+            self.wait_for_locks(locked, waited);
         }
         for (operation, origin, why) in refused {
-            let mut part = collection.sibling();
+            let mut part = Collection::default();
             part.push(operation, origin);
-            self.set_refused_aside(part, &why);
+            self.set_refused_aside(part, waited, &why);
         }
     }
 
@@ -156,12 +169,12 @@ impl<S: Store> Keeper<S> {
                 Work::Batch(collection) => {
                     let collection = self.without_surplus(collection);
                     if !collection.is_empty() {
-                        self.write(collection, until);
+                        self.write(collection, waiting.waited, until);
                     }
                 }
-                Work::Call(call, waited) => {
+                Work::Call(call) => {
                     self.note(DurableLateCause::System);
-                    self.write_alone(call, waited);
+                    self.write_alone(call, waiting.waited);
                     self.note(DurableLateCause::Store);
                 }
             }
@@ -173,14 +186,12 @@ impl<S: Store> Keeper<S> {
     fn without_surplus(&mut self, collection: Collection) -> Collection {
         let mut free = if self.may_begin() { self.free_places() } else { 0 };
         // After the keeper has joined again, its memory may have begun what waited here.
-        let (running, gates) = (&self.running, &self.gates);
+        let is_running = |id: TimeoutId| self.attempts.contains(id);
         let now = self.store.now();
         let mut added = HashMap::new();
         let [rest, surplus] = collection.divide(|operation, origin| match operation {
             _ if matches!(origin, Origin::Call(reply) if reply.is_abandoned()) => false,
-            Operation::Begin(id) if running.contains_key(id) || free == 0 || !gates.admits(*id, &mut added, now) => {
-                false
-            }
+            Operation::Begin(id) if is_running(*id) || free == 0 || !self.queue.admits(*id, &mut added, now) => false,
             Operation::Begin(_) => {
                 free -= 1;
                 true
@@ -188,84 +199,50 @@ impl<S: Store> Keeper<S> {
             _ => true,
         });
         for id in surplus.batch.iter().filter_map(Operation::id) {
-            self.push_ready(id);
-            self.gates.forget(id);
+            self.queue.push_ready(id);
+            self.queue.forget_shelf(id);
         }
         rest
     }
 
     /// Leaves a batch to the next turn.
-    pub(super) fn postpone(&mut self, collection: Collection) {
+    fn postpone(&mut self, collection: Collection, waited: Waited) {
         let now = self.present();
-        self.unwritten.postpone(Work::Batch(collection), now);
+        self.unwritten.postpone(Work::Batch(collection), waited, now);
     }
 
     /// Sets aside an operation that the store refuses and that no caller waits for.
-    fn set_refused_aside(&mut self, collection: Collection, error: &str) {
-        self.figures.lock().store_errors += 1;
-        if collection.waited.is_first() {
+    fn set_refused_aside(&mut self, collection: Collection, waited: Waited, error: &str) {
+        self.figures().lock().store_errors += 1;
+        if waited.is_first() {
             let (timer, store) = (&self.settings.name, self.store.describe());
             tracing::error!(%timer, %store, %error, "the store refuses the end or the begin of an attempt");
         }
-        self.set_aside(collection, MAX_REFUSED);
+        self.set_aside(collection, waited, MAX_REFUSED);
     }
 
     /// Sets aside operations whose timeouts other transactions have locked. Calls that have waited
     /// for [`MAX_WAIT`] fail.
-    fn wait_for_locks(&mut self, collection: Collection) {
-        if collection.waited.is_first() {
-            self.note_locks(collection.batch.len());
+    fn wait_for_locks(&mut self, collection: Collection, waited: Waited) {
+        if waited.is_first() {
+            self.report_locks(collection.batch.len());
         }
         let collection = collection.fail_late_calls(self.present(), MAX_WAIT, Some(&StoreError::Locked));
         if !collection.is_empty() {
-            self.set_aside(collection, MAX_PAUSE);
+            self.set_aside(collection, waited, MAX_PAUSE);
         }
     }
 
     /// Sets operations aside, and frees the places of the attempts whose ends they are.
-    fn set_aside(&mut self, collection: Collection, max: Duration) {
+    fn set_aside(&mut self, collection: Collection, waited: Waited, max: Duration) {
         let ends = collection.batch.iter().zip(&collection.origins);
         let ends = ends.filter(|(_, origin)| matches!(origin, Origin::End(_)));
         for id in ends.filter_map(|(end, _)| end.id()).collect::<Vec<_>>() {
-            self.park(id);
+            if let Some(topic) = self.attempts.park(id) {
+                self.queue.leave(&topic);
+            }
         }
         let now = self.present();
-        self.unwritten.set_aside(Work::Batch(collection), max, now);
-    }
-
-    /// Applies the outcome of a call to the memory. Returns the new position of a timeout that the
-    /// call has moved.
-    pub(super) fn apply_call(&mut self, operation: &Operation, outcome: &Outcome, now: Micros) -> Option<Position> {
-        let mut moved = None;
-        let topic = match operation {
-            Operation::Insert(insert) => Some(&*insert.topic),
-            _ => operation.key().map(|(topic, _)| topic),
-        };
-        match (operation, outcome) {
-            (Operation::Insert(insert), Outcome::Created { replaced }) => {
-                replaced.iter().for_each(|id| self.remove(*id));
-                self.put(Position { due: insert.due, id: insert.id }, topic, now);
-                count!(self.figures, Some(&insert.topic), scheduled);
-            }
-            (_, Outcome::Moved(id, due)) | (Operation::Reset { due, .. }, Outcome::Changed(id)) => {
-                let position = Position { due: *due, id: *id };
-                self.put(position, topic, now);
-                moved = Some(position);
-            }
-            (Operation::Cancel(target), Outcome::Changed(id)) => {
-                self.remove(*id);
-                let topic = if let Target::Key { topic, .. } = target { Some(&**topic) } else { None };
-                count!(self.figures, topic, cancelled);
-            }
-            (Operation::Requeue { due, .. }, Outcome::Changed(id)) => {
-                self.put(Position { due: *due, id: *id }, topic, now);
-            }
-            (_, Outcome::Refused(error)) => {
-                self.figures.lock().store_errors += 1;
-                tracing::warn!(timer = %self.settings.name, store = %self.store.describe(), %error, "a call was refused");
-            }
-            _ => {}
-        }
-        moved
+        self.unwritten.set_aside(Work::Batch(collection), waited, max, now);
     }
 }

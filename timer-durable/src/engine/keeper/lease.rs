@@ -1,27 +1,24 @@
-//! The lease, and joining the store again.
-//!
-//! A call that arrives before the keeper has joined again waits, and so does one whose batch was
-//! not sent. On virtual time it fails, because nobody moves the time while the caller waits.
+//! The lease of an instance: keeping it, joining the store again, and leaving it.
 
-use super::{Keeper, Term};
+use super::Keeper;
 use crate::TimeoutId;
 use crate::store::Store;
 
 impl<S: Store> Keeper<S> {
     /// Becomes a new instance and empties the memory.
     pub(super) fn rejoin(&mut self) {
-        self.term.finish();
+        self.executors.term().finish();
         if self.failures.paused_until(self.present()).is_some() {
             return;
         }
         match self.store.rejoin() {
             Ok(()) => {
-                self.figures.lock().rejoins += 1;
-                self.figures.lock().membership = self.store.membership();
+                self.figures().lock().rejoins += 1;
+                self.figures().lock().membership = self.store.membership();
                 tracing::warn!(timer = %self.settings.name, store = %self.store.describe(), "joined the store again");
                 self.failures.rejoin();
-                self.term = Term::new(self.shutdown.clone(), || self.store.lease_end());
-                self.renew_heads();
+                self.executors.begin_term(|| self.store.lease_end());
+                self.queue.renew(self.store.now());
                 self.load_gates();
             }
             Err(error) => self.fail(&error),
@@ -30,26 +27,49 @@ impl<S: Store> Keeper<S> {
 
     /// Renews the lease and collects the writes of others.
     pub(super) fn keep_up(&mut self) {
-        let running: Vec<TimeoutId> = self.running.keys().copied().collect();
+        let running: Vec<TimeoutId> = self.attempts.ids().collect();
         let upkeep = self.store.upkeep(&running);
-        self.figures.lock().membership = self.store.membership();
-        self.term.set_end(|| self.store.lease_end());
+        self.figures().lock().membership = self.store.membership();
+        self.executors.term().set_end(|| self.store.lease_end());
         match upkeep {
             Ok(upkeep) => {
                 if upkeep.shards_gained {
-                    self.note_gain();
-                    self.renew_heads();
+                    let now = self.store.now();
+                    self.queue.expire(now);
+                    self.record.gain_shards(self.queue.due_ids(), now);
+                    self.queue.renew(now);
                 }
                 if upkeep.shards_gained || upkeep.pauses_changed {
                     self.load_gates();
                 }
-                if let Err(error) = self.put_foreign(upkeep.foreign) {
+                if let Err(error) = self.add_foreign(upkeep.foreign) {
                     // Nothing else tells of these timeouts.
-                    self.clear_heads();
+                    self.queue.clear();
                     self.fail(&error);
                 }
             }
             Err(error) => self.fail(&error),
         }
+    }
+
+    /// Puts the timeouts back whose handlers have not started. Otherwise each stop of a busy timer
+    /// would use up one of their attempts.
+    pub(super) fn put_back(&mut self) {
+        let batch = self.attempts.put_back(self.store.now());
+        if self.failures.must_rejoin() || batch.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store.write(&batch) {
+            let (timer, store) = (&self.settings.name, self.store.describe());
+            tracing::warn!(%timer, %store, %error, "the attempts of handlers that have not started count");
+        }
+    }
+
+    /// Hands the store back. Returns `false` if that fails.
+    pub(super) fn leave(&mut self) -> bool {
+        let Err(error) = self.store.leave() else { return true };
+        let (timer, store) = (&self.settings.name, self.store.describe());
+        tracing::warn!(%timer, %store, %error, "the store could not be handed back");
+        false
     }
 }

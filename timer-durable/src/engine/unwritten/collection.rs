@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const MAX_BYTES: usize = 16 << 20;
 
 /// The message from which an operation comes.
-pub(in crate::engine) enum Origin {
+pub(crate) enum Origin {
     /// A call, with the way back to the caller.
     Call(Reply),
     /// The end of an attempt. It is written again if the commit fails.
@@ -30,65 +30,42 @@ pub(in crate::engine) enum Origin {
     Begin,
 }
 
-/// The pauses that operations have spent aside.
-#[derive(Clone, Copy, Default)]
-pub(in crate::engine) struct Waited {
-    /// The pause before they are written again, or zero if they were never set aside.
-    pub(super) pause: Duration,
-    /// The time at which a turn first left them to the next one. It is their place in the queue,
-    /// which they keep when they are divided.
-    pub(super) postponed: Option<Instant>,
-}
-
-impl Waited {
-    /// Returns `true` if the operations were never set aside.
-    pub(in crate::engine) fn is_first(self) -> bool {
-        self.pause.is_zero()
-    }
-}
-
 /// A batch that is being collected.
 ///
 /// No id and no key occurs twice in it, because a store may execute all operations at once. A
 /// second message with the same id or key waits for the next batch. An operation with a key and one
 /// with an id may concern the same timeout, and the keeper accepts either order.
 #[derive(Default)]
-pub(in crate::engine) struct Collection {
-    pub(in crate::engine) batch: Vec<Operation>,
+pub(crate) struct Collection {
+    pub(crate) batch: Vec<Operation>,
     /// The origin of each operation.
-    pub(in crate::engine) origins: Vec<Origin>,
-    pub(in crate::engine) waited: Waited,
+    pub(crate) origins: Vec<Origin>,
     subjects: HashSet<Subject, BuildHasherDefault<IdHasher>>,
     bytes: usize,
 }
 
 impl Collection {
-    /// Returns an empty collection that has waited as this one has.
-    pub(in crate::engine) fn sibling(&self) -> Self {
-        Self { waited: self.waited, ..Self::default() }
-    }
-
-    pub(in crate::engine) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.batch.is_empty()
     }
 
     /// Returns `true` if the batch can take another operation.
-    pub(in crate::engine) fn has_room(&self, max_batch: usize) -> bool {
+    pub(crate) fn has_room(&self, max_batch: usize) -> bool {
         self.batch.len() < max_batch && self.bytes < MAX_BYTES
     }
 
     /// Returns `true` if an operation of the batch names this id.
-    pub(in crate::engine) fn has(&self, id: TimeoutId) -> bool {
+    pub(crate) fn has(&self, id: TimeoutId) -> bool {
         self.subjects.contains(&Subject::Id(id))
     }
 
     /// Returns the subject for which a message has to wait, because it occurs in the batch already.
-    pub(in crate::engine) fn conflict(&self, message: &Message) -> Option<Subject> {
+    pub(crate) fn conflict(&self, message: &Message) -> Option<Subject> {
         Subject::of(message).find(|subject| self.subjects.contains(subject))
     }
 
     /// Adds an operation.
-    pub(in crate::engine) fn push(&mut self, operation: Operation, origin: Origin) {
+    pub(crate) fn push(&mut self, operation: Operation, origin: Origin) {
         self.subjects.extend(Subject::of_operation(&operation));
         if let Operation::Insert(insert) = &operation {
             self.bytes += insert.payload.len();
@@ -98,7 +75,7 @@ impl Collection {
     }
 
     /// Adds the operation of a call.
-    pub(in crate::engine) fn add(&mut self, request: Request, reply: Reply, now: Micros, instance: u32) {
+    pub(crate) fn add(&mut self, request: Request, reply: Reply, now: Micros, instance: u32) {
         let operation = match request {
             Request::Insert(new) => Operation::Insert(insert(*new, now, instance)),
             Request::Reset(target, when) => Operation::Reset { target, due: when.from(now) },
@@ -113,12 +90,12 @@ impl Collection {
     }
 
     /// Removes the operations with their origins.
-    pub(in crate::engine) fn take(&mut self) -> impl Iterator<Item = (Operation, Origin)> + use<> {
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = (Operation, Origin)> + use<> {
         std::mem::take(&mut self.batch).into_iter().zip(std::mem::take(&mut self.origins))
     }
 
     /// Divides a batch into halves.
-    pub(in crate::engine) fn split(self) -> [Self; 2] {
+    pub(crate) fn split(self) -> [Self; 2] {
         let mut room = self.batch.len() / 2;
         self.divide(|_, _| {
             let fits = room > 0;
@@ -128,8 +105,8 @@ impl Collection {
     }
 
     /// Divides a batch into the operations for which `is_first` returns `true`, and all others.
-    pub(in crate::engine) fn divide(mut self, mut is_first: impl FnMut(&Operation, &Origin) -> bool) -> [Self; 2] {
-        let mut parts = [self.sibling(), self.sibling()];
+    pub(crate) fn divide(mut self, mut is_first: impl FnMut(&Operation, &Origin) -> bool) -> [Self; 2] {
+        let mut parts = [Self::default(), Self::default()];
         for (operation, origin) in self.take() {
             let part = usize::from(!is_first(&operation, &origin));
             parts[part].push(operation, origin);
@@ -158,7 +135,7 @@ impl Collection {
 
     /// Fails the calls that have waited for `limit`. Without an error, their callers find the timer
     /// stopped. Returns the other operations.
-    pub(in crate::engine) fn fail_late_calls(self, now: Instant, limit: Duration, error: Option<&StoreError>) -> Self {
+    pub(crate) fn fail_late_calls(self, now: Instant, limit: Duration, error: Option<&StoreError>) -> Self {
         if self.calls_wait_since(now).is_none_or(|since| now < since + limit) {
             return self;
         }
@@ -171,8 +148,8 @@ impl Collection {
     }
 
     /// Fails the calls of the batch. Returns the other operations.
-    pub(in crate::engine) fn fail_calls(mut self, error: &StoreError) -> Self {
-        let mut rest = self.sibling();
+    pub(crate) fn fail_calls(mut self, error: &StoreError) -> Self {
+        let mut rest = Self::default();
         for (operation, origin) in self.take() {
             match origin {
                 Origin::Call(reply) => reply.fail(error),

@@ -1,17 +1,21 @@
-//! Messages that wait for a later batch.
+//! Messages about timeouts that an earlier batch or message is about.
+//!
+//! Those about one timeout keep their order. A batch takes one of each, so the work of a turn does
+//! not grow with the number of messages about a busy timeout.
 
+use super::Unwritten;
 use crate::TimeoutId;
 use crate::message::{Message, Request};
 use crate::new_timeout::NewTimeout;
 use crate::transaction::{Operation, Target};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
 /// A timeout or a key that a message is about. A key is represented by its hash. If two keys have
 /// the same hash, a message waits for the next turn without need.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::engine) enum Subject {
+pub(crate) enum Subject {
     Id(TimeoutId),
     Key(u64),
 }
@@ -57,73 +61,62 @@ impl Subject {
     }
 }
 
-/// Messages about timeouts that an earlier batch or message is about. Those about one timeout keep
-/// their order. A batch takes one of each, so the work of a turn does not grow with the number of
-/// messages about a busy timeout.
-#[derive(Default)]
-pub(super) struct Held {
-    queues: HashMap<Subject, VecDeque<Message>>,
-    order: VecDeque<Subject>,
-}
-
-impl Held {
-    pub(super) fn is_empty(&self) -> bool {
-        self.order.is_empty()
-    }
-
-    /// Returns the number of timeouts and keys with messages.
-    pub(super) fn subjects(&self) -> usize {
-        self.order.len()
-    }
-
-    /// Returns the subject for which earlier messages wait.
-    pub(super) fn conflict(&self, message: &Message) -> Option<Subject> {
-        if self.is_empty() {
+impl Unwritten {
+    /// Returns the subject for which earlier messages are held.
+    pub(crate) fn held_before(&self, message: &Message) -> Option<Subject> {
+        if self.order.is_empty() {
             return None;
         }
-        Subject::of(message).find(|subject| self.queues.contains_key(subject))
+        Subject::of(message).find(|subject| self.held.contains_key(subject))
     }
 
-    pub(super) fn push(&mut self, subject: Subject, message: Message) {
+    /// Holds a message behind those about the same subject.
+    pub(crate) fn hold(&mut self, subject: Subject, message: Message, now: Instant) {
+        let _since = message.waits_since(now);
         self.queue(subject).push_back(message);
     }
 
     /// Puts back a message that was popped.
-    pub(super) fn put_back(&mut self, subject: Subject, message: Message) {
+    pub(crate) fn put_back(&mut self, subject: Subject, message: Message) {
         self.queue(subject).push_front(message);
     }
 
     fn queue(&mut self, subject: Subject) -> &mut VecDeque<Message> {
-        self.queues.entry(subject).or_insert_with(|| {
+        self.held.entry(subject).or_insert_with(|| {
             self.order.push_back(subject);
             VecDeque::new()
         })
     }
 
-    /// Removes the first message of the subject whose turn it is.
-    pub(super) fn pop(&mut self) -> Option<(Subject, Message)> {
+    /// Returns the number of subjects for which messages are held.
+    pub(crate) fn held_subjects(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Removes the first held message of the subject whose turn it is.
+    pub(crate) fn pop_held(&mut self) -> Option<(Subject, Message)> {
         let subject = self.order.pop_front()?;
-        let queue = self.queues.get_mut(&subject)?;
+        let queue = self.held.get_mut(&subject)?;
         let message = queue.pop_front()?;
         if queue.is_empty() {
-            self.queues.remove(&subject);
+            self.held.remove(&subject);
         } else {
             self.order.push_back(subject);
         }
         Some((subject, message))
     }
 
-    /// Removes the calls that have waited for `limit`.
+    /// Removes the held calls that have waited for `limit`.
     pub(super) fn take_late(&mut self, now: Instant, limit: Duration) -> Vec<Message> {
         let is_late = |message: &Message| message.waits_since(now).is_some_and(|since| now >= since + limit);
         let mut late = Vec::new();
-        for queue in self.queues.values_mut().filter(|queue| queue.iter().any(is_late)) {
+        for queue in self.held.values_mut().filter(|queue| queue.iter().any(is_late)) {
             let (gone, rest): (VecDeque<Message>, _) = std::mem::take(queue).into_iter().partition(is_late);
             late.extend(gone);
             *queue = rest;
         }
-        self.queues.retain(|_, queue| !queue.is_empty());
-        self.order.retain(|subject| self.queues.contains_key(subject));
+        self.held.retain(|_, queue| !queue.is_empty());
+        self.order.retain(|subject| self.held.contains_key(subject));
         late
     }
 }

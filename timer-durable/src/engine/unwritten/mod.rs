@@ -14,61 +14,124 @@
 
 mod collection;
 mod held;
-mod lone_call;
 
-pub(super) use collection::{Collection, Origin, Waited};
+pub(super) use collection::{Collection, Origin};
 pub(crate) use collection::{answer_of, insert};
 pub(super) use held::Subject;
-pub(super) use lone_call::LoneCall;
 
-use super::pauses::PauseClock;
+use super::failures::PauseClock;
 use crate::TimeoutId;
-use crate::message::{AttemptEnd, Message};
-use crate::store::StoreError;
+use crate::answer::ScheduleAnswer;
+use crate::message::{AttemptEnd, Message, Reply};
+use crate::new_timeout::NewTimeout;
+use crate::store::{Micros, StoreError};
 use crate::transaction::Operation;
-use held::Held;
-use std::collections::HashSet;
+use crate::work;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The time for which a call waits for a timeout that another transaction has locked, for the store
 /// that another program has locked, or until the keeper has joined the store again.
 pub(super) const MAX_WAIT: Duration = Duration::from_secs(5);
 
-/// A batch, or a call that is written alone with the pauses that it has spent aside.
-pub(super) enum Work {
-    Batch(Collection),
-    Call(LoneCall, Waited),
+/// A call that is written alone.
+pub(super) enum LoneCall {
+    Many(Vec<Operation>, Reply<Vec<ScheduleAnswer>>),
+    /// Work of the user, which ends an attempt first if one is given.
+    Work(Option<(TimeoutId, u32)>, work::Work, Reply),
+    /// Pauses or resumes a topic.
+    Pause(Arc<str>, bool, Reply<()>),
 }
 
-impl Work {
-    fn waited(&mut self) -> &mut Waited {
+impl LoneCall {
+    pub(super) fn many(many: Vec<NewTimeout>, reply: Reply<Vec<ScheduleAnswer>>, now: Micros, instance: u32) -> Self {
+        let inserts = many.into_iter().map(|new| Operation::Insert(insert(new, now, instance)));
+        Self::Many(inserts.collect(), reply)
+    }
+
+    /// Returns `true` if the future of the call was dropped.
+    pub(super) fn is_abandoned(&self) -> bool {
         match self {
-            Self::Batch(collection) => &mut collection.waited,
-            Self::Call(_, waited) => waited,
+            Self::Many(_, reply) => reply.is_abandoned(),
+            Self::Work(_, _, reply) => reply.is_abandoned(),
+            Self::Pause(_, _, reply) => reply.is_abandoned(),
         }
+    }
+
+    /// Returns the time since which the call waits for the store.
+    pub(super) fn waits_since(&self, now: Instant) -> Instant {
+        match self {
+            Self::Many(_, reply) => reply.waits_since(now),
+            Self::Work(_, _, reply) => reply.waits_since(now),
+            Self::Pause(_, _, reply) => reply.waits_since(now),
+        }
+    }
+
+    /// Returns the attempt that the call ends.
+    pub(super) fn attempt(&self) -> Option<(TimeoutId, u32)> {
+        if let Self::Work(attempt, ..) = self { *attempt } else { None }
+    }
+
+    /// Returns the number of timeouts that the call creates.
+    pub(super) fn len(&self) -> usize {
+        if let Self::Many(batch, _) = self { batch.len() } else { 0 }
+    }
+
+    pub(super) fn fail(self, error: &StoreError) {
+        match self {
+            Self::Many(_, reply) => reply.fail(error),
+            Self::Work(_, _, reply) => reply.fail(error),
+            Self::Pause(_, _, reply) => reply.fail(error),
+        }
+    }
+}
+
+pub(super) enum Work {
+    Batch(Collection),
+    Call(LoneCall),
+}
+
+/// The pauses that work has spent aside.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Waited {
+    /// The pause before it is written again, or zero if it was never set aside.
+    pause: Duration,
+    /// The time at which a turn first left it to the next one. It is its place in the queue, which
+    /// it keeps when it is divided.
+    postponed: Option<Instant>,
+}
+
+impl Waited {
+    /// Returns `true` if the work was never set aside.
+    pub(super) fn is_first(self) -> bool {
+        self.pause.is_zero()
     }
 }
 
 /// Work that is written at a later time.
 pub(super) struct Waiting {
     pub(super) work: Work,
+    pub(super) waited: Waited,
     next: Instant,
     /// Whether the work is postponed. Later messages about its timeouts wait until it is written.
     is_postponed: bool,
+    /// The subjects of a call that is postponed.
+    subjects: HashSet<Subject>,
 }
 
 impl Waiting {
     fn calls_wait_since(&self, now: Instant) -> Option<Instant> {
         match &self.work {
             Work::Batch(collection) => collection.calls_wait_since(now),
-            Work::Call(call, _) => Some(call.waits_since(now)),
+            Work::Call(call) => Some(call.waits_since(now)),
         }
     }
 
     fn conflict(&self, message: &Message) -> Option<Subject> {
         match &self.work {
             Work::Batch(collection) => collection.conflict(message),
-            Work::Call(call, _) => call.conflict(message),
+            Work::Call(_) => Subject::of(message).find(|subject| self.subjects.contains(subject)),
         }
     }
 }
@@ -77,13 +140,15 @@ impl Waiting {
 pub(super) struct Unwritten {
     clock: PauseClock,
     ends: Vec<AttemptEnd>,
-    held: Held,
+    held: HashMap<Subject, VecDeque<Message>>,
+    /// The subjects of the messages that are held, in the order of their turns.
+    order: VecDeque<Subject>,
     work: Vec<Waiting>,
 }
 
 impl Unwritten {
     pub(super) fn new(clock: PauseClock) -> Self {
-        Self { clock, ends: Vec::new(), held: Held::default(), work: Vec::new() }
+        Self { clock, ends: Vec::new(), held: HashMap::new(), order: VecDeque::new(), work: Vec::new() }
     }
 
     /// Returns `true` if nothing waits.
@@ -93,7 +158,7 @@ impl Unwritten {
 
     /// Returns `true` if the next turn has no end and no message to write.
     pub(super) fn is_quiet(&self) -> bool {
-        self.ends.is_empty() && self.held.is_empty()
+        self.ends.is_empty() && self.order.is_empty()
     }
 
     /// Returns the time at which the next work is written.
@@ -115,60 +180,32 @@ impl Unwritten {
         self.work.iter().filter(|waiting| waiting.is_postponed).find_map(|waiting| waiting.conflict(message))
     }
 
-    /// Returns the subject for which earlier messages are held.
-    pub(super) fn held_before(&self, message: &Message) -> Option<Subject> {
-        self.held.conflict(message)
-    }
-
-    /// Holds a message behind those about the same subject.
-    pub(super) fn hold(&mut self, subject: Subject, message: Message, now: Instant) {
-        let _since = message.waits_since(now);
-        self.held.push(subject, message);
-    }
-
-    /// Returns the number of subjects for which messages are held.
-    pub(super) fn held_subjects(&self) -> usize {
-        self.held.subjects()
-    }
-
-    /// Removes the first held message of the subject whose turn it is.
-    pub(super) fn pop_held(&mut self) -> Option<(Subject, Message)> {
-        self.held.pop()
-    }
-
-    /// Puts back a message that was popped.
-    pub(super) fn put_back(&mut self, subject: Subject, message: Message) {
-        self.held.put_back(subject, message);
-    }
-
     /// Leaves work to the next turn.
-    pub(super) fn postpone(&mut self, mut work: Work, now: Instant) {
-        let next = *work.waited().postponed.get_or_insert(now);
-        self.work.push(Waiting { work, next, is_postponed: true });
+    pub(super) fn postpone(&mut self, work: Work, mut waited: Waited, now: Instant) {
+        let next = *waited.postponed.get_or_insert(now);
+        let calls = if let Work::Call(LoneCall::Many(batch, _)) = &work { &batch[..] } else { &[] };
+        let subjects = calls.iter().flat_map(Subject::of_operation).collect();
+        self.work.push(Waiting { work, waited, next, is_postponed: true, subjects });
     }
 
     /// Postpones calls that were not sent. They join a batch that waits, so that one transaction
     /// writes them.
-    pub(super) fn postpone_calls(&mut self, calls: Collection, max_batch: usize, now: Instant) {
-        let last = self.work.iter_mut().rev().find(|waiting| waiting.is_postponed);
+    pub(super) fn postpone_calls(&mut self, calls: Collection, waited: Waited, max_batch: usize, now: Instant) {
+        let last = self.work.iter_mut().rev().find(|waiting| waiting.is_postponed && waiting.waited.is_first());
         let calls = match last.map(|waiting| &mut waiting.work) {
-            Some(Work::Batch(last)) if calls.waited.is_first() && last.waited.is_first() => {
-                last.absorb(calls, max_batch)
-            }
+            Some(Work::Batch(last)) if waited.is_first() => last.absorb(calls, max_batch),
             _ => Some(calls),
         };
         if let Some(calls) = calls.filter(|calls| !calls.is_empty()) {
-            self.postpone(Work::Batch(calls), now);
+            self.postpone(Work::Batch(calls), waited, now);
         }
     }
 
     /// Sets work aside for a pause that grows up to `max`.
-    pub(super) fn set_aside(&mut self, mut work: Work, max: Duration, now: Instant) {
-        let waited = work.waited();
+    pub(super) fn set_aside(&mut self, work: Work, waited: Waited, max: Duration, now: Instant) {
         let pause = waited.pause.max(self.clock.first_pause());
-        waited.pause = self.clock.next_pause(pause, max);
-        waited.postponed = None;
-        self.work.push(Waiting { work, next: now + pause, is_postponed: false });
+        let waited = Waited { pause: self.clock.next_pause(pause, max), postponed: None };
+        self.work.push(Waiting { work, waited, next: now + pause, is_postponed: false, subjects: HashSet::new() });
     }
 
     /// Removes the work whose pause is over. The work that has waited the longest comes first, so
@@ -194,7 +231,7 @@ impl Unwritten {
         limit: Duration,
         error: Option<&StoreError>,
     ) -> Vec<(TimeoutId, u32)> {
-        for message in self.held.take_late(now, limit) {
+        for message in self.take_late(now, limit) {
             if let Some(error) = error {
                 message.fail(error);
             }
@@ -202,7 +239,7 @@ impl Unwritten {
         let mut attempts = Vec::new();
         for waiting in std::mem::take(&mut self.work) {
             let work = match waiting.work {
-                Work::Call(call, _) if now >= call.waits_since(now) + limit => {
+                Work::Call(call) if now >= call.waits_since(now) + limit => {
                     attempts.extend(call.attempt());
                     if let Some(error) = error {
                         call.fail(error);

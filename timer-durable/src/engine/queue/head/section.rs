@@ -11,22 +11,22 @@ pub(super) const MAX_STALE: usize = 64;
 
 /// The section of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct Tag(u16);
+pub(in crate::engine::queue) struct Tag(u16);
 
 impl Tag {
     /// The topic has no gate.
-    pub(in crate::engine) const OPEN: Self = Self(0);
+    pub(in crate::engine::queue) const OPEN: Self = Self(0);
     /// Nobody has looked at the topic. The entry is in the section of the open topics.
-    pub(in crate::engine) const UNKNOWN: Self = Self(u16::MAX);
+    pub(in crate::engine::queue) const UNKNOWN: Self = Self(u16::MAX);
 
     /// Returns the tag of the topic with this number, or [`UNKNOWN`](Self::UNKNOWN) if there are
     /// too many.
-    pub(in crate::engine) fn of_gate(number: usize) -> Self {
+    pub(in crate::engine::queue) fn of_gate(number: usize) -> Self {
         u16::try_from(number.saturating_add(1)).map_or(Self::UNKNOWN, Self)
     }
 
     /// Returns the number of the section.
-    pub(in crate::engine) fn section(self) -> usize {
+    pub(in crate::engine::queue) fn section(self) -> usize {
         if self == Self::UNKNOWN { 0 } else { usize::from(self.0) }
     }
 }

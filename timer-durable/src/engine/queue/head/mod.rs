@@ -18,8 +18,8 @@ mod section;
 
 pub(super) use section::Tag;
 
-use super::id_map::IdMap;
 use crate::TimeoutId;
+use crate::engine::id_map::IdMap;
 use crate::store::{Micros, Position};
 use section::Section;
 use std::ops::Range;
@@ -68,8 +68,7 @@ impl Head {
         let open = capacity.saturating_sub(share * gates).max(2);
         let mut sections = vec![Section::new(range.start, open)];
         sections.extend((0..gates).map(|_| Section::new(range.start, share)));
-        let (wheel, entries) = (HierarchicalWheel::new(), IdMap::default());
-        Self { range, capacity, wheel, entries, sections, turn: 0 }
+        Self { range, capacity, wheel: HierarchicalWheel::new(), entries: IdMap::default(), sections, turn: 0 }
     }
 
     /// Empties the head, so that it is loaded again with the sections of `gates` topics.
@@ -128,7 +127,8 @@ impl Head {
 
     /// Moves the entries that are due at `now` to the ready lists.
     pub(super) fn expire(&mut self, now: Micros) {
-        let (entries, mut expired) = (&mut self.entries, Vec::new());
+        let entries = &mut self.entries;
+        let mut expired = Vec::new();
         self.wheel.advance(tick(now), |id| {
             if let Some(entry) = entries.get_mut(&id) {
                 entry.key = None;

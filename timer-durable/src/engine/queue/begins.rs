@@ -1,0 +1,260 @@
+//! The timeouts that begin next, and the reasons why they have waited.
+
+use super::head::Head;
+use super::{Executors, Queue};
+use crate::TimeoutId;
+use crate::engine::record::Wait;
+use crate::engine::unwritten::{Collection, Origin};
+use crate::lateness::DurableLateCause;
+use crate::store::{Micros, Position};
+use crate::transaction::{Attempt, Operation, Outcome};
+
+/// How many timeouts may begin in the first batch.
+pub(super) const FIRST_BEGINS: usize = 64;
+
+/// The payload bytes above which the answer to a batch of begins is too long. It must arrive before
+/// the store gives up, and the keeper does not know the payloads before.
+const MAX_ANSWER: usize = 16 << 20;
+
+/// The timeouts of a section that may begin.
+pub(super) struct Room {
+    left: usize,
+    /// Whether none may begin.
+    pub(super) is_blocked: bool,
+    /// Whether the topic was paused, so that its timeouts count as overdue.
+    pub(super) is_catching_up: bool,
+}
+
+impl Room {
+    pub(super) fn new(left: usize, is_catching_up: bool) -> Self {
+        Self { left, is_blocked: left == 0, is_catching_up }
+    }
+}
+
+/// The places of handlers that a batch of begins may take.
+pub(crate) struct Places {
+    free: usize,
+    /// The free places for overdue timeouts.
+    overdue: usize,
+    /// The rooms of the sections.
+    rooms: Vec<Room>,
+}
+
+impl Places {
+    pub(super) fn new(free: usize, overdue: usize, rooms: Vec<Room>) -> Self {
+        Self { free, overdue, rooms }
+    }
+
+    /// Returns the places of a shelf for timeouts of a blocked topic.
+    pub(super) fn of_shelf(&self, section: usize, free: usize) -> Self {
+        let room = |number| Room::new(if number == section { free } else { 0 }, false);
+        Self::new(free, free, (0..self.rooms.len()).map(room).collect())
+    }
+
+    /// Returns the number of free places for overdue timeouts.
+    pub(crate) fn for_overdue(&self) -> usize {
+        self.free.min(self.overdue)
+    }
+
+    /// Returns `true` if a timeout of a section may begin.
+    pub(super) fn allow(&self, section: usize, is_overdue: bool) -> bool {
+        let room = &self.rooms[section];
+        let free = if is_overdue || room.is_catching_up { self.for_overdue() } else { self.free };
+        free > 0 && room.left > 0
+    }
+
+    /// Takes the place of a timeout that begins.
+    pub(super) fn take(&mut self, section: usize, is_overdue: bool) {
+        let room = &mut self.rooms[section];
+        room.left -= 1;
+        self.free -= 1;
+        self.overdue -= usize::from(is_overdue || room.is_catching_up);
+    }
+
+    /// Returns the sections of blocked topics.
+    pub(super) fn blocked(&self) -> impl Iterator<Item = usize> {
+        self.rooms.iter().enumerate().filter(|(_, room)| room.is_blocked).map(|(section, _)| section)
+    }
+}
+
+/// The list from which a timeout begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Current,
+    Overdue,
+    /// The section of a topic that may be blocked.
+    Gate,
+    Shelf,
+    Aside,
+}
+
+impl Queue {
+    /// Returns how many timeouts may begin in one batch.
+    pub(crate) fn max_begins(&self) -> usize {
+        self.max_begins
+    }
+
+    /// Adapts the size of the next batch of begins to the outcomes.
+    pub(crate) fn adapt_begins(&mut self, begun: &[(TimeoutId, Outcome)]) {
+        let payload = |(_, outcome): &(TimeoutId, Outcome)| match outcome {
+            Outcome::Begun(attempt) => attempt.payload.len(),
+            _ => 0,
+        };
+        let bytes: usize = begun.iter().map(payload).sum();
+        if bytes > MAX_ANSWER {
+            self.max_begins = self.max_begins.min(begun.len() / 2).max(1);
+        } else if begun.len() >= self.max_begins && bytes <= MAX_ANSWER / 2 {
+            self.max_begins = (2 * self.max_begins).min(self.settings.max_running.max(FIRST_BEGINS));
+        }
+    }
+
+    /// Lets the next begins be written one by one, to find the one that the store cannot write.
+    pub(crate) fn isolate_begins(&mut self) {
+        self.max_begins = 1;
+    }
+
+    /// Returns the first time at which a timeout in memory may begin. `for_overdue` is the number
+    /// of free places for overdue timeouts.
+    pub(crate) fn next_due(&self, for_overdue: usize, executors: &Executors, now: Micros) -> Option<Micros> {
+        let overdue = self.overdue.next_due().map(|due| self.pace.next().map_or(due, |next| due.max(next)));
+        let shelf = self.gates.next_shelf(executors, now);
+        let has_places = for_overdue > 0;
+        let waits_for_places = [overdue, shelf].into_iter().flatten().filter(|_| has_places);
+        let ready = [(&self.overdue, true), (&self.current, false)]
+            .map(|(head, is_overdue)| self.next_ready(head, is_overdue, has_places, executors, now));
+        ready.into_iter().flatten().chain(self.current.next_due()).chain(waits_for_places).min()
+    }
+
+    /// Returns the first time from which a ready timeout of a head may leave it, because it may
+    /// begin or be moved to a shelf.
+    fn next_ready(
+        &self,
+        head: &Head,
+        is_overdue: bool,
+        has_places: bool,
+        executors: &Executors,
+        now: Micros,
+    ) -> Option<Micros> {
+        let pace = self.pace.next().filter(|_| is_overdue).unwrap_or(now);
+        let next = |section| {
+            let room = self.gates.room(section, executors, now);
+            let shelves = (room.is_blocked && head.is_crowded(section)).then_some(self.gates.next_shelving.max(now));
+            let waits_for_places = (is_overdue || room.is_catching_up) && !has_places;
+            let begins = self.gates.next_begin(section, executors, now).filter(|_| !waits_for_places);
+            [shelves, begins.map(|begins| begins.max(pace))].into_iter().flatten().min()
+        };
+        head.ready_sections().filter_map(next).min()
+    }
+
+    /// Returns the places that a batch of begins may take, `free` in all and `for_overdue` for
+    /// overdue timeouts.
+    pub(crate) fn places(&self, free: usize, for_overdue: usize, executors: &Executors, now: Micros) -> Places {
+        Places::new(free, for_overdue, self.gates.rooms(executors, now))
+    }
+
+    /// Adds the timeouts that are due to the batch, as many as there are places.
+    pub(crate) fn add_begins(
+        &mut self,
+        collection: &mut Collection,
+        places: &mut Places,
+        is_taken: impl Fn(TimeoutId) -> bool,
+        now: Micros,
+    ) {
+        // Overdue timeouts come first, because new ones may occupy all places indefinitely. If
+        // there is only one place, both kinds alternate.
+        let is_overdue_first = self.settings.max_running > 1 || !self.overdue_began_last;
+        for is_overdue in [is_overdue_first, !is_overdue_first] {
+            let most = if is_overdue { self.pace.room(now) } else { usize::MAX };
+            let added = add_ready(self.head(is_overdue), &is_taken, collection, places, most, is_overdue);
+            if added > 0 {
+                self.overdue_began_last = is_overdue;
+            }
+            if is_overdue {
+                (0..added).for_each(|_| _ = self.pace.allows(now));
+            }
+        }
+    }
+
+    /// Notes that an attempt has begun. Returns the list from which it began, and whether it counts
+    /// as overdue.
+    pub(crate) fn begin(
+        &mut self,
+        id: TimeoutId,
+        attempt: &Attempt,
+        has_waited_aside: bool,
+        now: Micros,
+    ) -> (Source, bool) {
+        let admission = self.gates.enter(id, &attempt.topic, now);
+        let is_overdue = admission.is_overdue || self.overdue.covers(Position { due: attempt.due, id });
+        self.remove(id);
+        let source = if has_waited_aside {
+            Source::Aside
+        } else if admission.is_from_shelf {
+            Source::Shelf
+        } else if admission.has_gate {
+            Source::Gate
+        } else if is_overdue {
+            Source::Overdue
+        } else {
+            Source::Current
+        };
+        (source, is_overdue)
+    }
+
+    /// Returns the reasons for which an attempt that has just begun has waited since `from`.
+    /// `has_places` tells whether there are places left for overdue timeouts.
+    pub(crate) fn wait(
+        &mut self,
+        source: Source,
+        topic: &str,
+        from: Micros,
+        has_places: bool,
+        now: Micros,
+    ) -> Wait<'_> {
+        let paced = match source {
+            Source::Gate | Source::Shelf => self.gates.delay_by_rate(topic, from, now),
+            Source::Overdue => self.pace.delay(from),
+            Source::Current | Source::Aside => from,
+        };
+        let (pauses, limit) = self.gates.waits(topic);
+        let has_pace = self.settings.overdue_rate.is_some() && has_places;
+        let (pauses, cause) = match source {
+            Source::Current => (&[][..], DurableLateCause::System),
+            Source::Overdue if has_pace => (&[][..], DurableLateCause::Rate),
+            Source::Overdue => (&[][..], DurableLateCause::Places),
+            Source::Gate | Source::Shelf => (pauses, limit),
+            Source::Aside => (&[][..], DurableLateCause::Store),
+        };
+        Wait { paced, pauses, cause }
+    }
+}
+
+/// Adds up to `most` ready timeouts of a head to the batch while there are places. Returns the
+/// number of them.
+pub(super) fn add_ready(
+    head: &mut Head,
+    is_taken: impl Fn(TimeoutId) -> bool,
+    collection: &mut Collection,
+    places: &mut Places,
+    most: usize,
+    is_overdue: bool,
+) -> usize {
+    let mut added = 0;
+    let mut skipped = Vec::new();
+    while added < most {
+        let Some((id, section)) = head.pop_ready(|section| places.allow(section, is_overdue)) else { break };
+        if is_taken(id) {
+            // Its handler runs here, and the end of the attempt looks at the entry again. Or its
+            // begin waits aside.
+        } else if collection.has(id) {
+            // The batch changes it, so the next turn looks at it again.
+            skipped.push(id);
+        } else {
+            collection.push(Operation::Begin(id), Origin::Begin);
+            places.take(section, is_overdue);
+            added += 1;
+        }
+    }
+    skipped.into_iter().for_each(|id| head.push_ready(id));
+    added
+}
