@@ -12,10 +12,9 @@
 //! A gate that is neither limited nor paused stays until the topic has caught up. Meanwhile its
 //! timeouts use at most half of the places, as overdue ones do.
 
-use super::Queue;
-use super::begins::Room;
 use super::head::Tag;
 use super::pace::Pace;
+use super::places::Room;
 use crate::TimeoutId;
 use crate::engine::attempt::TopicSettings;
 use crate::engine::executors::Executors;
@@ -54,13 +53,13 @@ impl Pauses {
 /// A topic that may be blocked.
 pub(super) struct Gate {
     pub(super) tag: Tag,
-    is_paused: bool,
+    pub(super) is_paused: bool,
     pauses: Pauses,
     /// Whether the shelf may have timeouts.
     pub(super) has_shelf: bool,
     /// Whether the batch moves timeouts to the shelf.
     pub(super) is_shelving: bool,
-    running: usize,
+    pub(super) running: usize,
     max_running: usize,
     pace: Pace,
     /// Whether its settings limit it, so that the gate stays.
@@ -121,7 +120,7 @@ pub(super) struct Admission {
 pub(super) struct Gates {
     pub(super) gates: BTreeMap<Arc<str>, Gate>,
     /// The topics in the order of their sections in memory.
-    topics: Vec<Arc<str>>,
+    pub(super) topics: Vec<Arc<str>>,
     /// The time from which a batch may move timeouts to shelves.
     pub(super) next_shelving: Micros,
     /// The topics that the store knows as blocked.
@@ -252,49 +251,5 @@ impl Gates {
             gate.tag = Tag::of_gate(number);
         }
         true
-    }
-}
-
-impl Queue {
-    /// Returns the topics that may be blocked, in the order of their sections in memory.
-    pub(crate) fn topics(&self) -> &[Arc<str>] {
-        &self.gates.topics
-    }
-
-    /// Returns the topics whose shelves may have timeouts.
-    pub(crate) fn shelves(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.gates.gates.iter().filter(|(_, gate)| gate.has_shelf).map(|(name, _)| name)
-    }
-
-    /// Returns the topics that are paused.
-    pub(crate) fn paused(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.gates.gates.iter().filter(|(_, gate)| gate.is_paused).map(|(name, _)| name)
-    }
-
-    /// Returns the number of attempts of a topic that take places.
-    pub(crate) fn running(&self, topic: &str) -> usize {
-        self.gates.gates.get(topic).map_or(0, |gate| gate.running)
-    }
-
-    /// Notes that an attempt takes no place any more.
-    pub(crate) fn leave(&mut self, topic: &str) {
-        if let Some(gate) = self.gates.gates.get_mut(topic) {
-            // It may have begun before its topic had a gate.
-            gate.running = gate.running.saturating_sub(1);
-        }
-    }
-
-    /// Returns `true` if a timeout that waited aside may begin. The store does not block it if it
-    /// is on a shelf. `added` counts the begins of the batch by their topics.
-    pub(crate) fn admits(&self, id: TimeoutId, added: &mut HashMap<Arc<str>, usize>, now: Micros) -> bool {
-        let Some(topic) = self.gates.from_shelf.get(&id) else { return true };
-        let added = added.entry(topic.clone()).or_default();
-        *added += 1;
-        self.gates.gates.get(topic).is_none_or(|gate| gate.room(now) >= *added)
-    }
-
-    /// Forgets a timeout of a shelf that did not begin.
-    pub(crate) fn forget_shelf(&mut self, id: TimeoutId) {
-        self.gates.from_shelf.remove(&id);
     }
 }

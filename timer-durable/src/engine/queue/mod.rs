@@ -8,11 +8,12 @@ mod begins;
 mod gates;
 mod head;
 mod pace;
+mod places;
 mod shelves;
 
-pub(super) use begins::{Places, Source};
+pub(super) use begins::Source;
+pub(super) use places::Places;
 
-use super::executors::Executors;
 use super::id_map::IdMap;
 use super::settings::Settings;
 use crate::TimeoutId;
@@ -26,6 +27,9 @@ use std::sync::Arc;
 /// The number of positions that are read at a time if their topics have to be read as well. Each
 /// topic may be on another page of the disk.
 const PAGE_WITH_TOPICS: usize = 500;
+
+/// How many timeouts may begin in the first batch.
+const FIRST_BEGINS: usize = 64;
 
 /// The queue of timeouts.
 pub(super) struct Queue {
@@ -47,7 +51,7 @@ impl Queue {
         let gates = Gates::new(&settings, now);
         let [overdue, current] = heads(&settings, 0, now);
         let pace = Pace::new(settings.overdue_rate, now);
-        let max_begins = begins::FIRST_BEGINS;
+        let max_begins = FIRST_BEGINS;
         Self { settings, overdue, current, gates, pace, overdue_began_last: false, max_begins }
     }
 
@@ -228,6 +232,34 @@ impl Queue {
     pub(super) fn note_topics(&mut self, paused: &[String], shelved: &[String], now: Micros) {
         self.gates.note_topics(paused, shelved, now);
         self.renew_sections(now);
+    }
+
+    /// Returns the topics that may be blocked, in the order of their sections in memory.
+    pub(super) fn topics(&self) -> &[Arc<str>] {
+        &self.gates.topics
+    }
+
+    /// Returns the topics whose shelves may have timeouts.
+    pub(super) fn shelves(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.gates.gates.iter().filter(|(_, gate)| gate.has_shelf).map(|(name, _)| name)
+    }
+
+    /// Returns the topics that are paused.
+    pub(super) fn paused(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.gates.gates.iter().filter(|(_, gate)| gate.is_paused).map(|(name, _)| name)
+    }
+
+    /// Returns the number of attempts of a topic that take places.
+    pub(super) fn running(&self, topic: &str) -> usize {
+        self.gates.gates.get(topic).map_or(0, |gate| gate.running)
+    }
+
+    /// Notes that an attempt takes no place any more.
+    pub(super) fn leave(&mut self, topic: &str) {
+        if let Some(gate) = self.gates.gates.get_mut(topic) {
+            // It may have begun before its topic had a gate.
+            gate.running = gate.running.saturating_sub(1);
+        }
     }
 }
 

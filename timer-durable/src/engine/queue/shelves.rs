@@ -1,13 +1,16 @@
 //! Moving timeouts of blocked topics to their shelves, and beginning them from there.
 
-use super::begins::{Places, add_ready};
+use super::Queue;
+use super::begins::add_ready;
 use super::gates::Gate;
 use super::head::Tag;
-use super::{Executors, Queue};
+use super::places::Places;
 use crate::TimeoutId;
+use crate::engine::executors::Executors;
 use crate::engine::unwritten::Collection;
 use crate::store::Micros;
 use crate::transaction::Operation;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The pause before the next look at a shelf whose timeouts run here or are in the batch already.
@@ -122,5 +125,19 @@ impl Queue {
         gate.has_shelf = !is_empty;
         gate.next_look = if ids.is_empty() { now.saturating_add(pause.unwrap_or(PAUSE)) } else { now };
         self.gates.from_shelf.extend(ids.iter().map(|id| (*id, topic.clone())));
+    }
+
+    /// Returns `true` if a timeout that waited aside may begin. The store does not block it if it
+    /// is on a shelf. `added` counts the begins of the batch by their topics.
+    pub(crate) fn admits(&self, id: TimeoutId, added: &mut HashMap<Arc<str>, usize>, now: Micros) -> bool {
+        let Some(topic) = self.gates.from_shelf.get(&id) else { return true };
+        let added = added.entry(topic.clone()).or_default();
+        *added += 1;
+        self.gates.gates.get(topic).is_none_or(|gate| gate.room(now) >= *added)
+    }
+
+    /// Forgets a timeout of a shelf that did not begin.
+    pub(crate) fn forget_shelf(&mut self, id: TimeoutId) {
+        self.gates.from_shelf.remove(&id);
     }
 }

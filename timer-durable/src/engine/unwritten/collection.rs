@@ -1,6 +1,6 @@
 //! Collecting messages into a batch, and dividing a batch that the store does not accept.
 
-use super::held::Subject;
+use super::subject::Subject;
 use crate::TimeoutId;
 use crate::answer::ScheduleAnswer;
 use crate::engine::id_map::IdHasher;

@@ -14,10 +14,11 @@
 
 mod collection;
 mod held;
+mod subject;
 
 pub(super) use collection::{Collection, Origin};
 pub(crate) use collection::{answer_of, insert};
-pub(super) use held::Subject;
+pub(super) use subject::Subject;
 
 use super::failures::PauseClock;
 use crate::TimeoutId;

@@ -21,9 +21,9 @@ pub(super) use section::Tag;
 use crate::TimeoutId;
 use crate::engine::id_map::IdMap;
 use crate::store::{Micros, Position};
-use section::Section;
+use section::{Entry, Section};
 use std::ops::Range;
-use timer_core::wheel::{HierarchicalWheel, Key, TimingWheel};
+use timer_core::wheel::{HierarchicalWheel, TimingWheel};
 
 /// The distance of the bound below which the next page is loaded, in microseconds. It gives a store
 /// time to put its rows in order, and equals the width of a slot of the SQLite store.
@@ -34,19 +34,6 @@ const GATED_PART: usize = 2;
 
 /// The part of a section's capacity that due entries may fill while their topic is blocked.
 const CROWDED_PART: usize = 4;
-
-struct Entry {
-    due: Micros,
-    /// The place in the wheel, or `None` once the entry has become due.
-    key: Option<Key>,
-    tag: Tag,
-}
-
-impl Entry {
-    fn is_ready_in(&self, section: usize) -> bool {
-        self.key.is_none() && self.tag.section() == section
-    }
-}
 
 /// The head of a range of the list.
 pub(super) struct Head {

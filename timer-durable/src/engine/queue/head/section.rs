@@ -1,10 +1,10 @@
 //! The sections of a head.
 
-use super::Entry;
 use crate::TimeoutId;
 use crate::engine::id_map::IdMap;
-use crate::store::Position;
+use crate::store::{Micros, Position};
 use std::collections::VecDeque;
+use timer_core::wheel::Key;
 
 /// The number of stale ids in the ready list that are always allowed.
 pub(super) const MAX_STALE: usize = 64;
@@ -28,6 +28,20 @@ impl Tag {
     /// Returns the number of the section.
     pub(in crate::engine::queue) fn section(self) -> usize {
         if self == Self::UNKNOWN { 0 } else { usize::from(self.0) }
+    }
+}
+
+/// A timeout in memory.
+pub(super) struct Entry {
+    pub(super) due: Micros,
+    /// The place in the wheel, or `None` once the entry has become due.
+    pub(super) key: Option<Key>,
+    pub(super) tag: Tag,
+}
+
+impl Entry {
+    fn is_ready_in(&self, section: usize) -> bool {
+        self.key.is_none() && self.tag.section() == section
     }
 }
 
