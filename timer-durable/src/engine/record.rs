@@ -128,10 +128,10 @@ impl Record {
         };
         let mut from = from;
         for (begin, end) in wait.pauses {
-            let (begin, end) = ((*begin).clamp(from, now), (*end).clamp(from, now));
+            let begin = (*begin).clamp(from, now);
             add(from, begin);
-            lateness.add_micros(DurableLateCause::Paused, end - begin);
-            from = end;
+            from = (*end).clamp(from, now);
+            lateness.add_micros(DurableLateCause::Paused, from - begin);
         }
         add(from, now);
         rest.reassign(System, wait.cause);

@@ -101,7 +101,9 @@ impl Progress {
         // later poll.
         self.cut_off.store(true, Ordering::Release);
         let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
-        panics::contain("the waker of a handler panicked", || waker.into_iter().for_each(Waker::wake));
+        if let Some(waker) = waker {
+            panics::contain("the waker of a handler panicked", || waker.wake());
+        }
     }
 
     pub(crate) fn is_cut_off(&self) -> bool {

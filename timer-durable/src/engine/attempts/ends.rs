@@ -1,6 +1,6 @@
 //! The operations that end attempts, by the results of their handlers.
 
-use super::{Attempts, Moment, Running};
+use super::{Attempts, Running};
 use crate::TimeoutId;
 use crate::done::Done;
 use crate::message::{AttemptEnd, AttemptResult};
@@ -28,12 +28,10 @@ pub(crate) enum End {
 
 impl Attempts {
     /// Returns the end of an attempt by its result.
-    pub(crate) fn end(&self, ended: &AttemptEnd, moment: Moment) -> End {
-        let Moment { now, .. } = moment;
-        let AttemptEnd { id, attempt, result } = ended;
-        let (id, attempt) = (*id, *attempt);
+    pub(crate) fn end(&self, ended: &AttemptEnd, now: Micros) -> End {
+        let AttemptEnd { id, attempt, ref result } = *ended;
         let Some(running) = self.get(id, attempt) else { return End::Late };
-        let failed = |failure: &Retry| self.failed(id, running, failure, moment);
+        let failed = |failure: &Retry| self.failed(id, running, failure, now);
         End::Write(match result {
             AttemptResult::Completed => return End::Completed,
             AttemptResult::CutOff(failure) => failed(failure),
@@ -44,10 +42,10 @@ impl Attempts {
                 failed(&Retry::new(NOT_COMMITTED))
             }
             AttemptResult::Done(done) => match self.allow_follow_ups(done) {
-                Ok(()) => self.done(id, running, done, moment),
+                Ok(()) => self.done(id, running, done, now),
                 Err(why) => failed(&Retry::new(why)),
             },
-            AttemptResult::Expired => self.done(id, running, &Done::new(), moment),
+            AttemptResult::Expired => self.done(id, running, &Done::new(), now),
             AttemptResult::NoHandler => {
                 Operation::Retry { id, attempt, due: now.saturating_add(NO_HANDLER_PAUSE), forgive: true }
             }
@@ -58,19 +56,18 @@ impl Attempts {
 
     /// Returns the operation by which a transaction of the user ends an attempt, or `None` if it is
     /// not the last one.
-    pub(crate) fn end_by_work(&self, (id, attempt): (TimeoutId, u32), moment: Moment) -> Option<Operation> {
-        Some(self.done(id, self.get(id, attempt)?, &Done::new(), moment))
+    pub(crate) fn end_by_work(&self, (id, attempt): (TimeoutId, u32), now: Micros) -> Option<Operation> {
+        Some(self.done(id, self.get(id, attempt)?, &Done::new(), now))
     }
 
-    fn failed(&self, id: TimeoutId, running: &Running, failure: &Retry, moment: Moment) -> Operation {
-        let Moment { now, instance } = moment;
+    fn failed(&self, id: TimeoutId, running: &Running, failure: &Retry, now: Micros) -> Operation {
         let attempt = running.attempt;
         if let How::Later(delay) = failure.how {
             let due = now.saturating_add(micros(delay));
             return match &failure.payload {
                 Some((_, payload)) if payload.len() > self.settings.max_payload => {
                     let why = format!("the new payload is too long: {} bytes", payload.len());
-                    self.failed(id, running, &Retry::new(why), moment)
+                    self.failed(id, running, &Retry::new(why), now)
                 }
                 payload => Operation::Postpone { id, attempt, due, payload: payload.clone() },
             };
@@ -80,7 +77,7 @@ impl Attempts {
         let is_last = rules.is_some_and(|rules| tries >= rules.attempts);
         if failure.how == How::Dead || is_last {
             let next = next_run(running, now).filter(|_| !failure.ends_series);
-            let letter = TimeoutId::made_at(now, instance);
+            let letter = TimeoutId::made_at(now, self.instance);
             let next = next.map(|due| NextRun { due, letter });
             return Operation::Bury { id, attempt, reason: failure.reason.clone(), next };
         }
@@ -91,9 +88,9 @@ impl Attempts {
         Operation::Retry { id, attempt, due: now.saturating_add(micros(delay)), forgive: false }
     }
 
-    fn done(&self, id: TimeoutId, running: &Running, done: &Done, moment: Moment) -> Operation {
-        let then = self.follow_ups(running.then.as_deref(), done, moment);
-        let next = next_run(running, moment.now).filter(|_| running.then.is_none() && !done.ends_series);
+    fn done(&self, id: TimeoutId, running: &Running, done: &Done, now: Micros) -> Operation {
+        let then = self.follow_ups(running.then.as_deref(), done, now);
+        let next = next_run(running, now).filter(|_| running.then.is_none() && !done.ends_series);
         Operation::Done { id, attempt: running.attempt, next, then }
     }
 }

@@ -3,7 +3,7 @@
 //! They are created with the end of the attempt: those of the [`Done`] that its handler returns,
 //! and the next timeout of its key, for which the handler has called its timer.
 
-use super::{Attempts, Moment, Running};
+use super::{Attempts, Running};
 use crate::TimeoutId;
 use crate::answer::ScheduleAnswer;
 use crate::done::Done;
@@ -12,6 +12,7 @@ use crate::engine::unwritten::insert;
 use crate::error::Error;
 use crate::message::{AttemptEnd, AttemptResult};
 use crate::new_timeout::NewTimeout;
+use crate::store::Micros;
 use crate::time::When;
 use crate::transaction::{IfPending, Insert};
 
@@ -30,9 +31,9 @@ impl Attempts {
         Ok(())
     }
 
-    pub(super) fn follow_ups(&self, then: Option<&NewTimeout>, done: &Done, moment: Moment) -> Vec<Insert> {
+    pub(super) fn follow_ups(&self, then: Option<&NewTimeout>, done: &Done, now: Micros) -> Vec<Insert> {
         let follow_ups = then.into_iter().chain(done.then.iter().flatten());
-        follow_ups.map(|then| insert(then.clone(), moment.now, moment.instance)).collect()
+        follow_ups.map(|then| insert(then.clone(), now, self.instance)).collect()
     }
 
     /// Returns `true` if a handler schedules the next timeout of its key.
@@ -48,13 +49,8 @@ impl Attempts {
 
     /// Keeps a follow-up for the commit that ends the attempt. Returns the answer of the call, or
     /// `None` if the attempt has ended.
-    pub(crate) fn follow_up(
-        &mut self,
-        mut new: Box<NewTimeout>,
-        moment: Moment,
-    ) -> Option<Result<ScheduleAnswer, Error>> {
-        let Moment { now, instance } = moment;
-        let made = TimeoutId::made_at(now, instance);
+    pub(crate) fn follow_up(&mut self, mut new: Box<NewTimeout>, now: Micros) -> Option<Result<ScheduleAnswer, Error>> {
+        let made = TimeoutId::made_at(now, self.instance);
         let running = new.after.and_then(|id| self.running.get_mut(&id))?;
         let id = *new.id.get_or_insert(made);
         let due = new.when.from(now);
@@ -89,20 +85,20 @@ impl Attempts {
 
     /// Returns the follow-ups of an attempt that a transaction has ended without them. The calls of
     /// its handler were answered, so their timeout is created whatever the handler returns.
-    pub(crate) fn ended_elsewhere(&mut self, running: Running, ended: &AttemptEnd, moment: Moment) -> Vec<Insert> {
+    pub(crate) fn ended_elsewhere(&mut self, running: Running, ended: &AttemptEnd, now: Micros) -> Vec<Insert> {
         self.stuck.entry((ended.id, ended.attempt)).and_modify(|has_ended| *has_ended = true);
         let done = if let AttemptResult::Done(done) = &ended.result { Some(done.clone()) } else { running.late };
-        self.late_follow_ups(running.then.as_deref(), &done.unwrap_or_default(), moment)
+        self.late_follow_ups(running.then.as_deref(), &done.unwrap_or_default(), now)
     }
 
     /// Notes that the handler of an attempt that was cut off has returned. If a transaction may
     /// have ended the attempt, its follow-ups wait until that is known. Returns those that need not
     /// wait.
-    pub(crate) fn returned_late(&mut self, ended: AttemptEnd, moment: Moment) -> Vec<Insert> {
+    pub(crate) fn returned_late(&mut self, ended: AttemptEnd, now: Micros) -> Vec<Insert> {
         let has_ended_elsewhere = self.stuck.remove(&(ended.id, ended.attempt)).unwrap_or_default();
         let AttemptResult::Done(done) = ended.result else { return Vec::new() };
         if has_ended_elsewhere {
-            return self.late_follow_ups(None, &done, moment);
+            return self.late_follow_ups(None, &done, now);
         }
         if let Some(running) = self.get_mut(ended.id, ended.attempt) {
             running.late = Some(done);
@@ -110,9 +106,9 @@ impl Attempts {
         Vec::new()
     }
 
-    fn late_follow_ups(&self, then: Option<&NewTimeout>, done: &Done, moment: Moment) -> Vec<Insert> {
+    fn late_follow_ups(&self, then: Option<&NewTimeout>, done: &Done, now: Micros) -> Vec<Insert> {
         let nothing = Done::new();
         let done = if self.allow_follow_ups(done).is_ok() { done } else { &nothing };
-        self.follow_ups(then, done, moment)
+        self.follow_ups(then, done, now)
     }
 }

@@ -25,13 +25,6 @@ use std::sync::Arc;
 /// because memory is bounded.
 const MAX_PARKED: usize = 1 << 14;
 
-/// The current time on the store's clock, and the instance that makes ids.
-#[derive(Clone, Copy)]
-pub(super) struct Moment {
-    pub(super) now: Micros,
-    pub(super) instance: u32,
-}
-
 /// An attempt whose handler runs.
 pub(super) struct Running {
     attempt: u32,
@@ -55,18 +48,11 @@ pub(super) struct Running {
     progress: Arc<Progress>,
 }
 
-impl Running {
-    /// Returns `true` if the attempt has ended elsewhere, although its own end was refused. While
-    /// this instance has the timeout, only a transaction of the user ends the attempt. That may be
-    /// a transaction of another client, which the handler has not reported.
-    pub(super) fn has_ended_elsewhere(&self, instance: u32) -> bool {
-        self.progress.is_in_transaction() || self.instance == instance
-    }
-}
-
 /// The attempts of a timer.
 pub(super) struct Attempts {
     settings: Arc<Settings>,
+    /// The instance of the store, which makes ids.
+    instance: u32,
     running: IdMap<Running>,
     /// The number of attempts that count as overdue and take places.
     overdue: usize,
@@ -81,10 +67,11 @@ pub(super) struct Attempts {
 }
 
 impl Attempts {
-    pub(super) fn new(settings: Arc<Settings>) -> Self {
+    pub(super) fn new(settings: Arc<Settings>, instance: u32) -> Self {
         let random = RefCell::new(Rng::with_seed(settings.seed));
         Self {
             settings,
+            instance,
             running: IdMap::default(),
             overdue: 0,
             parked: 0,
@@ -92,6 +79,11 @@ impl Attempts {
             stuck: HashMap::new(),
             random,
         }
+    }
+
+    /// Notes that the keeper has become another instance of the store.
+    pub(super) fn set_instance(&mut self, instance: u32) {
+        self.instance = instance;
     }
 
     pub(super) fn len(&self) -> usize {
@@ -136,18 +128,11 @@ impl Attempts {
     }
 
     /// Adds an attempt that has begun.
-    pub(super) fn begin(
-        &mut self,
-        id: TimeoutId,
-        attempt: &Attempt,
-        instance: u32,
-        is_overdue: bool,
-        progress: Arc<Progress>,
-    ) {
+    pub(super) fn begin(&mut self, id: TimeoutId, attempt: &Attempt, is_overdue: bool, progress: Arc<Progress>) {
         let known = self.settings.topics.get_key_value(attempt.topic.as_str());
         let running = Running {
             attempt: attempt.attempt,
-            instance,
+            instance: self.instance,
             forgiven: attempt.forgiven,
             planned: attempt.planned,
             topic: known.map_or_else(|| attempt.topic.as_str().into(), |(name, _)| name.clone()),
@@ -176,6 +161,13 @@ impl Attempts {
             self.overdue -= usize::from(running.is_overdue);
         }
         Some(running)
+    }
+
+    /// Returns `true` if an attempt has ended elsewhere, although its own end was refused. While
+    /// this instance has the timeout, only a transaction of the user ends the attempt. That may be
+    /// a transaction of another client, which the handler has not reported.
+    pub(super) fn has_ended_elsewhere(&self, running: &Running) -> bool {
+        running.progress.is_in_transaction() || running.instance == self.instance
     }
 
     /// Frees the place of an attempt whose end waits aside. Returns its topic, unless it has no

@@ -3,7 +3,7 @@
 use super::Keeper;
 use crate::TimeoutId;
 use crate::engine::attempt::{KeeperHandle, Late, Report, Started};
-use crate::engine::attempts::{End, Moment, Running};
+use crate::engine::attempts::{End, Running};
 use crate::engine::queue::Source;
 use crate::engine::unwritten::{Collection, Origin, Waited, Work};
 use crate::figures::count;
@@ -56,12 +56,11 @@ impl<S: Store> Keeper<S> {
             self.unwritten.push_end(ended);
             return;
         }
-        let moment = Moment { now, instance: self.store.instance() };
-        match self.attempts.end(&ended, moment) {
+        match self.attempts.end(&ended, now) {
             End::Write(operation) => collection.push(operation, Origin::End(ended)),
             End::Completed => _ = self.forget_running(ended.id),
             End::Late => {
-                let follow_ups = self.attempts.returned_late(ended, moment);
+                let follow_ups = self.attempts.returned_late(ended, now);
                 self.postpone_follow_ups(follow_ups);
             }
         }
@@ -75,11 +74,10 @@ impl<S: Store> Keeper<S> {
         let is_last = self.attempts.runs(id, ended.attempt);
         let running = if is_last { self.forget_running(id) } else { None };
         if !matches!(outcome, Outcome::Changed(_)) {
-            let moment = Moment { now, instance: self.store.instance() };
-            match running.filter(|running| running.has_ended_elsewhere(moment.instance)) {
+            match running.filter(|running| self.attempts.has_ended_elsewhere(running)) {
                 Some(running) => {
                     count!(self.figures(), Some(&running.topic), done);
-                    let follow_ups = self.attempts.ended_elsewhere(running, ended, moment);
+                    let follow_ups = self.attempts.ended_elsewhere(running, ended, now);
                     self.postpone_follow_ups(follow_ups);
                 }
                 None => self.figures().lock().refused += 1,
@@ -204,7 +202,7 @@ impl<S: Store> Keeper<S> {
         now: Micros,
     ) -> DurableLateness {
         let (source, is_overdue) = self.queue.begin(id, attempt, has_waited_aside, now);
-        self.attempts.begin(id, attempt, self.store.instance(), is_overdue, handle.progress());
+        self.attempts.begin(id, attempt, is_overdue, handle.progress());
         let from = self.record.waited_from(id, attempt, source == Source::Shelf, now);
         let has_places = self.attempts.free_for_overdue() > 0;
         let wait = self.queue.wait(source, &attempt.topic, from, has_places, now);

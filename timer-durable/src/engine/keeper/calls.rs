@@ -3,7 +3,6 @@
 use super::Keeper;
 use crate::TimeoutId;
 use crate::answer::ScheduleAnswer;
-use crate::engine::attempts::Moment;
 use crate::engine::failures::MAX_PAUSE;
 use crate::engine::unwritten::{LoneCall, MAX_WAIT, Waited, Work, answer_of};
 use crate::error::Error;
@@ -117,13 +116,8 @@ impl<S: Store> Keeper<S> {
         let begun = Instant::now();
         let now = self.store.now();
         let instance = self.store.instance();
-        let end = match attempt {
-            Some(attempt) => {
-                let end = self.attempts.end_by_work(attempt, Moment { now, instance });
-                Some(end.ok_or(Error::Store(StoreError::Fenced))?)
-            }
-            None => None,
-        };
+        let end =
+            attempt.map(|attempt| self.attempts.end_by_work(attempt, now).ok_or(StoreError::Fenced)).transpose()?;
         let mut executed = Vec::new();
         let mut is_last = true;
         let result = self.store.transact(&mut |store, connection| {

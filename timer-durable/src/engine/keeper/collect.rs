@@ -2,7 +2,6 @@
 
 use super::Keeper;
 use crate::TimeoutId;
-use crate::engine::attempts::Moment;
 use crate::engine::unwritten::{Collection, LoneCall, MAX_WAIT, Subject, Waited};
 use crate::error::Error;
 use crate::figures::count;
@@ -158,8 +157,7 @@ impl<S: Store> Keeper<S> {
                 self.write_alone(LoneCall::Work(None, work, reply), Waited::default());
             }
             Request::Insert(new) if self.attempts.is_follow_up(&new) => {
-                let moment = Moment { now, instance: self.store.instance() };
-                if let Some(answer) = self.attempts.follow_up(new, moment) {
+                if let Some(answer) = self.attempts.follow_up(new, now) {
                     reply.send(answer.map(Answer::Scheduled));
                 }
             }

@@ -46,7 +46,7 @@ impl<S: Store> Keeper<S> {
                 self.fail(&error);
             }
             Err(error) => {
-                let rest = collection.fail_calls(&error);
+                let rest = collection.fail_calls(self.present(), Duration::ZERO, Some(&error));
                 // The answer, which has the payloads of the attempts that begin, may be too long to
                 // arrive in time.
                 self.keep(rest, waited, matches!(error, StoreError::InDoubt(_) | StoreError::Failed(_)));
@@ -71,7 +71,7 @@ impl<S: Store> Keeper<S> {
         // On virtual time nobody moves the time while a caller waits.
         let limit = if self.failures.clock().is_virtual() { Duration::ZERO } else { MAX_WAIT };
         let now = self.present();
-        let calls = calls.fail_late_calls(now, limit, error);
+        let calls = calls.fail_calls(now, limit, error);
         self.unwritten.postpone_calls(calls, waited, self.settings.max_batch, now);
     }
 
@@ -129,7 +129,9 @@ impl<S: Store> Keeper<S> {
         // An operation with a key and one with an id may concern the same timeout, and the store
         // decides their order. The earliest due time is right in any order, because the begin of a
         // timeout that is not due yet tells its due time.
-        moved.into_iter().for_each(|position| self.queue.put_earlier(position, now));
+        for position in moved {
+            self.queue.put_earlier(position, now);
+        }
         self.queue.adapt_begins(&begun);
         let mut tasks = Vec::new();
         for (id, outcome) in begun {
@@ -144,17 +146,23 @@ impl<S: Store> Keeper<S> {
             }
         }
         // Callers come first, because the executor may take its time.
-        answers.into_iter().for_each(|(operation, outcome, reply)| reply.send(answer_of(&operation, &outcome)));
+        for (operation, outcome, reply) in answers {
+            reply.send(answer_of(&operation, &outcome));
+        }
         self.note(DurableLateCause::System);
         self.executors.hand_over(tasks);
         self.note(DurableLateCause::Executor);
-        if !locked.is_empty() {
-            self.wait_for_locks(locked, waited);
-        }
-        for (operation, origin, why) in refused {
+        self.wait_for_locks(locked, waited);
+        for (operation, origin, error) in refused {
+            self.figures().lock().store_errors += 1;
+            if waited.is_first() {
+                let timer = &self.settings.name;
+                let store = self.store.describe();
+                tracing::error!(%timer, %store, %error, "the store refuses the end or the begin of an attempt");
+            }
             let mut part = Collection::default();
             part.push(operation, origin);
-            self.set_refused_aside(part, waited, &why);
+            self.set_aside(part, waited, MAX_REFUSED);
         }
     }
 
@@ -211,25 +219,15 @@ impl<S: Store> Keeper<S> {
         self.unwritten.postpone(Work::Batch(collection), waited, now);
     }
 
-    /// Sets aside an operation that the store refuses and that no caller waits for.
-    fn set_refused_aside(&mut self, collection: Collection, waited: Waited, error: &str) {
-        self.figures().lock().store_errors += 1;
-        if waited.is_first() {
-            let (timer, store) = (&self.settings.name, self.store.describe());
-            tracing::error!(%timer, %store, %error, "the store refuses the end or the begin of an attempt");
-        }
-        self.set_aside(collection, waited, MAX_REFUSED);
-    }
-
     /// Sets aside operations whose timeouts other transactions have locked. Calls that have waited
     /// for [`MAX_WAIT`] fail.
-    fn wait_for_locks(&mut self, collection: Collection, waited: Waited) {
-        if waited.is_first() {
-            self.report_locks(collection.batch.len());
+    fn wait_for_locks(&mut self, locked: Collection, waited: Waited) {
+        if !locked.is_empty() && waited.is_first() {
+            self.report_locks(locked.batch.len());
         }
-        let collection = collection.fail_late_calls(self.present(), MAX_WAIT, Some(&StoreError::Locked));
-        if !collection.is_empty() {
-            self.set_aside(collection, waited, MAX_PAUSE);
+        let locked = locked.fail_calls(self.present(), MAX_WAIT, Some(&StoreError::Locked));
+        if !locked.is_empty() {
+            self.set_aside(locked, waited, MAX_PAUSE);
         }
     }
 

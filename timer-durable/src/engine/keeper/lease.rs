@@ -17,6 +17,7 @@ impl<S: Store> Keeper<S> {
                 self.figures().lock().membership = self.store.membership();
                 tracing::warn!(timer = %self.settings.name, store = %self.store.describe(), "joined the store again");
                 self.failures.rejoin();
+                self.attempts.set_instance(self.store.instance());
                 self.executors.begin_term(|| self.store.lease_end());
                 self.queue.renew(self.store.now());
                 self.load_gates();
@@ -60,7 +61,8 @@ impl<S: Store> Keeper<S> {
             return;
         }
         if let Err(error) = self.store.write(&batch) {
-            let (timer, store) = (&self.settings.name, self.store.describe());
+            let timer = &self.settings.name;
+            let store = self.store.describe();
             tracing::warn!(%timer, %store, %error, "the attempts of handlers that have not started count");
         }
     }
@@ -68,7 +70,8 @@ impl<S: Store> Keeper<S> {
     /// Hands the store back. Returns `false` if that fails.
     pub(super) fn leave(&mut self) -> bool {
         let Err(error) = self.store.leave() else { return true };
-        let (timer, store) = (&self.settings.name, self.store.describe());
+        let timer = &self.settings.name;
+        let store = self.store.describe();
         tracing::warn!(%timer, %store, %error, "the store could not be handed back");
         false
     }

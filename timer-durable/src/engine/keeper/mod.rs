@@ -99,6 +99,7 @@ impl<S: Store> Keeper<S> {
         figures.lock().pending = store.pending();
         figures.add_topics(settings.topics.keys().chain(&settings.elsewhere).map(|name| &**name));
         let now = store.now();
+        let instance = store.instance();
         let settings = Arc::new(settings);
         let clock = PauseClock::new(settings.settle.is_some(), now);
         let term = Term::new(shutdown.clone(), || store.lease_end());
@@ -106,7 +107,7 @@ impl<S: Store> Keeper<S> {
             store,
             unwritten: Unwritten::new(clock),
             queue: Queue::new(settings.clone(), now),
-            attempts: Attempts::new(settings.clone()),
+            attempts: Attempts::new(settings.clone(), instance),
             executors: Executors::new(settings.clone(), term, sender),
             record: Record::new(figures, now),
             failures: Failures::new(clock),

@@ -81,14 +81,16 @@ impl<S: Store> Keeper<S> {
     /// Notes that another program has locked the store.
     pub(super) fn note_store_lock(&mut self) {
         if self.failures.lock() {
-            let (timer, store) = (&self.settings.name, self.store.describe());
+            let timer = &self.settings.name;
+            let store = self.store.describe();
             tracing::warn!(%timer, %store, "another program has locked the store");
         }
     }
 
     /// Reports that other transactions have locked timeouts.
     pub(super) fn report_locks(&self, timeouts: usize) {
-        let (timer, store) = (&self.settings.name, self.store.describe());
+        let timer = &self.settings.name;
+        let store = self.store.describe();
         tracing::warn!(%timer, %store, timeouts, "another transaction has locked timeouts");
     }
 }

@@ -193,6 +193,8 @@ pub(super) fn add_ready(
             added += 1;
         }
     }
-    skipped.into_iter().for_each(|id| head.push_ready(id));
+    for id in skipped {
+        head.push_ready(id);
+    }
     added
 }

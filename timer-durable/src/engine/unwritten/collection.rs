@@ -135,24 +135,18 @@ impl Collection {
 
     /// Fails the calls that have waited for `limit`. Without an error, their callers find the timer
     /// stopped. Returns the other operations.
-    pub(crate) fn fail_late_calls(self, now: Instant, limit: Duration, error: Option<&StoreError>) -> Self {
+    pub(crate) fn fail_calls(mut self, now: Instant, limit: Duration, error: Option<&StoreError>) -> Self {
         if self.calls_wait_since(now).is_none_or(|since| now < since + limit) {
             return self;
         }
-        let [late, rest] =
-            self.divide(|_, origin| matches!(origin, Origin::Call(reply) if now >= reply.waits_since(now) + limit));
-        if let Some(error) = error {
-            late.fail_calls(error);
-        }
-        rest
-    }
-
-    /// Fails the calls of the batch. Returns the other operations.
-    pub(crate) fn fail_calls(mut self, error: &StoreError) -> Self {
         let mut rest = Self::default();
         for (operation, origin) in self.take() {
             match origin {
-                Origin::Call(reply) => reply.fail(error),
+                Origin::Call(reply) if now >= reply.waits_since(now) + limit => {
+                    if let Some(error) = error {
+                        reply.fail(error);
+                    }
+                }
                 origin => rest.push(operation, origin),
             }
         }
@@ -162,7 +156,8 @@ impl Collection {
 
 pub(crate) fn insert(new: NewTimeout, now: Micros, instance: u32) -> Insert {
     let id = new.id.unwrap_or_else(|| TimeoutId::made_at(now, instance));
-    let (due, cap) = (new.when.from(now), new.max_delay.map(|delay| now.saturating_add(delay)));
+    let due = new.when.from(now);
+    let cap = new.max_delay.map(|delay| now.saturating_add(delay));
     Insert {
         cap,
         key: new.key,

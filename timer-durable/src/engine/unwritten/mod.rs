@@ -247,7 +247,7 @@ impl Unwritten {
                     }
                     continue;
                 }
-                Work::Batch(collection) => Work::Batch(collection.fail_late_calls(now, limit, error)),
+                Work::Batch(collection) => Work::Batch(collection.fail_calls(now, limit, error)),
                 work @ Work::Call(..) => work,
             };
             if !matches!(&work, Work::Batch(collection) if collection.is_empty()) {
