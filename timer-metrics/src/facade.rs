@@ -14,13 +14,11 @@ use crate::durable::DurableMetrics;
 use crate::series::{BOUND, CAUSE, LABEL, SERIES, Series, Value, due};
 use crate::snapshot::TimerSnapshot;
 use crate::timer_metrics::TimerMetrics;
-use metrics::{Key, Label, Level, Metadata, Recorder, Unit};
+use metrics::{Key, Label, Recorder, Unit};
 use published::{Published, Sample};
 use std::fmt;
 use std::time::Duration;
 use timer_core::LateCause;
-
-static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
 /// A publisher of the timers of a [`TimerMetrics`] through the facade `metrics`, under the same
 /// names as in Prometheus.

@@ -1,9 +1,13 @@
 //! The published state of a set of timers.
 
-use super::METADATA;
-use metrics::{Key, Recorder};
+use metrics::{Key, Level, Metadata, Recorder};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
+
+static METADATA: Metadata<'static> = Metadata::new(MODULE, Level::INFO, Some(MODULE));
+
+/// The module that recorders see.
+const MODULE: &str = "timer_metrics::facade";
 
 /// The number of new lags of one histogram above which a call records a sample in proportion.
 pub(super) const MAX_RECORDS: u64 = 10_000;
