@@ -81,6 +81,10 @@ pub(crate) enum DrivenBy {
 /// A function of the user's that is called without arguments.
 pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
 
+/// The length of a tick that the builder does not set. The figures in the book and in the timer's
+/// documentation belong to it. The bench sets its own ticks.
+pub(crate) const DEFAULT_TICK: Duration = Duration::from_millis(1);
+
 /// The choices of a [`TimerBuilder`](crate::TimerBuilder).
 pub(crate) struct Config {
     pub(crate) name: String,
@@ -100,7 +104,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             name: "timer".to_owned(),
-            tick: Duration::from_millis(1),
+            tick: DEFAULT_TICK,
             wheel: WheelKind::default(),
             max_pending: None,
             missed_runs: MissedTickBehavior::Skip,

@@ -3,7 +3,7 @@
 use super::driver::Driver;
 use super::manual::ManualDriver;
 use super::timer::Timer;
-use crate::config::{Config, DrivenBy, MissedTickBehavior, WheelKind};
+use crate::config::{self, Config, DrivenBy, MissedTickBehavior, WheelKind};
 use crate::engine::Engine;
 use crate::error::BuildError;
 use crate::sync::Arc;
@@ -38,6 +38,20 @@ pub struct TimerBuilder {
 }
 
 impl TimerBuilder {
+    /// The length of a tick that [`tick_duration`](Self::tick_duration) has not set, 1 ms. It is the
+    /// longest time by which the wheel makes a timeout late.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_core::{Timer, TimerBuilder};
+    ///
+    /// let tick = TimerBuilder::DEFAULT_TICK / 20;
+    /// let pacing = Timer::builder().tick_duration(tick).build()?;
+    /// # Ok::<(), timer_core::BuildError>(())
+    /// ```
+    pub const DEFAULT_TICK: Duration = config::DEFAULT_TICK;
+
     /// Sets the name of the timer in traces and metrics, and of its thread. Systems show the first
     /// 15 bytes of a thread's name. The default is "timer".
     ///
@@ -53,9 +67,10 @@ impl TimerBuilder {
         self
     }
 
-    /// Sets the length of a tick, 1 us to 365 days. The default is 1 ms. Timeouts that are due
-    /// within one tick run in one turn at its end. A finer tick costs nothing while no timeout is
-    /// due, and causes more wake-ups while many are due.
+    /// Sets the length of a tick, 1 us to 365 days. The default is
+    /// [`DEFAULT_TICK`](Self::DEFAULT_TICK). Timeouts that are due within one tick run in one turn
+    /// at its end. A finer tick costs nothing while no timeout is due, and causes more wake-ups
+    /// while many are due.
     ///
     /// # Examples
     ///
@@ -272,8 +287,8 @@ impl TimerBuilder {
 }
 
 impl Timer {
-    /// Creates a timer with a hierarchical wheel, a tick of 1 ms, tasks that run on the worker, no
-    /// bound, and the name "timer".
+    /// Creates a timer with a hierarchical wheel, ticks of [`TimerBuilder::DEFAULT_TICK`], tasks
+    /// that run on the worker, no bound, and the name "timer".
     ///
     /// # Examples
     ///
