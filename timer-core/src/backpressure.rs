@@ -87,7 +87,8 @@ struct UserCode(AtomicU64);
 
 impl Backpressure {
     pub(crate) fn new(may_sleep: bool) -> Self {
-        let (late_from, call_seen) = (AtomicU64::new(Nanos::MAX), AtomicU64::new(0));
+        let late_from = AtomicU64::new(Nanos::MAX);
+        let call_seen = AtomicU64::new(0);
         Self { late_from, call_seen, may_sleep, user_code: UserCode::default() }
     }
 
@@ -167,7 +168,8 @@ impl Backpressure {
         if call % 2 == 0 {
             return false;
         }
-        let (period, seen) = ((now >> PERIOD) as u32, self.call_seen.load(Ordering::Relaxed));
+        let period = (now >> PERIOD) as u32;
+        let seen = self.call_seen.load(Ordering::Relaxed);
         if (seen >> 32) as u32 != call {
             // A thread that was preempted here may replace the record of a later call. The time of
             // that call is then counted anew.

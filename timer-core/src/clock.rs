@@ -58,7 +58,8 @@ impl Anchor {
     fn take() -> Anchor {
         const TRIES: usize = 16;
         let readings = [(); TRIES].map(|()| {
-            let (before, instant) = (now(), Instant::now());
+            let before = now();
+            let instant = Instant::now();
             let nanos = now();
             (nanos.saturating_sub(before), Anchor { instant, nanos })
         });

@@ -91,7 +91,8 @@ impl Timetable {
         } else {
             (STEP_OF_DAY as u64, 0, 1)
         };
-        let (before, next) = (self.counts[step as usize], self.counts[step as usize + 1]);
+        let before = self.counts[step as usize];
+        let next = self.counts[step as usize + 1];
         let part = u128::from(next - before) * u128::from(rest) / u128::from(length);
         before + part as u64
     }

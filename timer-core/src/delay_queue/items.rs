@@ -91,10 +91,8 @@ impl<T> Items<T> {
     /// Creates a queue whose calls take at most `max_steps` steps at a time, each of which reads a
     /// chunk of values. A queue that is not shared passes `usize::MAX`.
     pub(super) fn new(timer: &Timer, max_steps: usize) -> Self {
-        let (timer, resolution) = (timer.clone(), timer.engine.context.resolution);
-        let raw = RawHierarchical::new(Slab::new());
         Self {
-            raw,
+            raw: RawHierarchical::new(Slab::new()),
             collection: Collection::Complete,
             due: DueList::default(),
             step: Bucket::default(),
@@ -103,8 +101,8 @@ impl<T> Items<T> {
             waiting: 0,
             removed: 0,
             max_steps,
-            resolution,
-            timer,
+            resolution: timer.engine.context.resolution,
+            timer: timer.clone(),
         }
     }
 
@@ -160,9 +158,11 @@ impl<T> Items<T> {
     /// Changes the deadline of an item and returns its new tick. The key stays valid. Returns
     /// `None` if the item has been handed out or removed.
     pub(super) fn reset(&mut self, key: Key, deadline: Deadline, now: Nanos) -> Option<u64> {
-        let (tick, bits) = (self.tick(deadline, now), deadline.to_bits());
+        let tick = self.tick(deadline, now);
+        let bits = deadline.to_bits();
         let row = self.raw.base_mut().tracker.find_mut(key)?;
-        let (location, pending) = (row.location, row.data.as_mut()?);
+        let location = row.location;
+        let pending = row.data.as_mut()?;
         let is_later = pending.bits() <= bits;
         pending.bits_plus_one = NonZeroU64::MIN.saturating_add(bits);
         if !is_later || tick <= self.resolution.tick_at(now) || location.bucket >= DUE_LIST {

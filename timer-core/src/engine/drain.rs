@@ -22,7 +22,8 @@ impl Engine {
         self.may_wait()?;
         let until = Instant::now().checked_add(limit);
         let ended = self.begin_drain();
-        let (parker, is_over) = (Parker::default(), |now| until.is_some_and(|until| until <= now));
+        let parker = Parker::default();
+        let is_over = |now| until.is_some_and(|until| until <= now);
         while self.pending() > 0 && !is_over(Instant::now()) {
             parker.park(Some(Instant::now() + INTERVAL));
         }

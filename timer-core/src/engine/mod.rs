@@ -64,7 +64,8 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn new(config: Config, executor: Option<Box<dyn TaskExecutor>>, driven_by: DrivenBy) -> Arc<Self> {
-        let (is_driven, by_hand) = (driven_by != DrivenBy::Worker, driven_by == DrivenBy::ManualDriver);
+        let is_driven = driven_by != DrivenBy::Worker;
+        let by_hand = driven_by == DrivenBy::ManualDriver;
         let shards = if by_hand { 1 } else { config.shards.unwrap_or_else(|| cpu_count().min(MAX_SHARDS)) };
         let block = pool().lease(shards);
         let present = Present::real();
@@ -210,7 +211,8 @@ impl Engine {
     }
 
     pub(crate) fn timetable(&self) -> Timetable {
-        let (context, mut spans) = (&self.context, Vec::new());
+        let context = &self.context;
+        let mut spans = Vec::new();
         let mut tally = Tally::new(context.now(), context.resolution, self.pending());
         self.shards().iter().for_each(|shard| tally.add(shard, &mut spans));
         tally.finish(context.counters.expiry_time.get())
@@ -218,7 +220,8 @@ impl Engine {
 
     pub(crate) fn stats(&self) -> TimerStats {
         let counters = &self.context.counters;
-        let (expired, cancelled) = (counters.expired(), self.cancelled());
+        let expired = counters.expired();
+        let cancelled = self.cancelled();
         let (queued, running) = counters.in_flight.get();
         let start_lag = counters.start_lag.snapshot();
         let inline_lag = counters.inline_lag.snapshot();
@@ -254,7 +257,8 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.end();
         // These are user code, and may panic in a thread that only drops a handle.
-        let (executor, hook) = (self.executor.take(), self.on_worker_start.take());
+        let executor = self.executor.take();
+        let hook = self.on_worker_start.take();
         self.context.contain(|| drop(executor));
         self.context.contain(|| drop(hook));
     }

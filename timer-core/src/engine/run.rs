@@ -131,7 +131,8 @@ impl Drop for QueuedTask {
 /// has been cancelled or moved since.
 fn start_queued(timeout: &Timeout, handover: &Handover, context: &TimerContext, before_run: impl FnOnce()) -> bool {
     let Some(right) = timeout.start() else { return false };
-    let (counters, now) = (&context.counters, context.now());
+    let counters = &context.counters;
+    let now = context.now();
     counters.in_flight.start();
     before_run();
     let due = right.deadline().nanos();

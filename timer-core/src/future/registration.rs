@@ -29,7 +29,8 @@ impl WakerId {
     /// If both have the same data, that data lives as long as the clone, so `given` itself is
     /// recognized, even if the vtables differ. Otherwise only the clone is.
     fn of_either(given: &Waker, clone: &Waker) -> Self {
-        let (given, clone) = (Self::of(given), Self::of(clone));
+        let given = Self::of(given);
+        let clone = Self::of(clone);
         if given.data == clone.data { given } else { clone }
     }
 

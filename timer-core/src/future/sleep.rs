@@ -158,7 +158,8 @@ impl Sleep {
     /// A wheel whose tick is longer than [`TOLERANCE`] may itself delay the poll by one tick, so a
     /// tick of the interval is then missed only if it is later than that.
     pub(crate) fn next_tick(&mut self, period: Duration, missed: MissedTickBehavior) -> Instant {
-        let (due, now) = (self.deadline.nanos(), self.now());
+        let due = self.deadline.nanos();
+        let now = self.now();
         let period = period_nanos(period).unwrap_or(1);
         let next = if now <= due.saturating_add(TOLERANCE) {
             due.saturating_add(period)

@@ -33,7 +33,8 @@ impl Timeout {
     #[doc(alias = "invokeAll")]
     pub fn cancel_all<'a>(timeouts: impl IntoIterator<Item = &'a Timeout>) -> usize {
         let mut timeouts = timeouts.into_iter().fuse().inspect(|timeout| timeout.prefetch());
-        let (mut chunk, mut next) = (Vec::new(), Vec::new());
+        let mut chunk = Vec::new();
+        let mut next = Vec::new();
         chunk.extend(timeouts.by_ref().take(MAX_PER_LOCK));
         let mut won = 0;
         while !chunk.is_empty() {
@@ -117,7 +118,8 @@ fn cancel_contained(right: TaskRight<&Timeout>) {
 /// Cancels at most [`MAX_PER_LOCK`] timeouts. Returns the number of timeouts that this call has
 /// cancelled.
 fn cancel_chunk(chunk: &[&Timeout]) -> usize {
-    let (mut rights, mut waiting) = (Vec::with_capacity(chunk.len()), Vec::with_capacity(chunk.len()));
+    let mut rights = Vec::with_capacity(chunk.len());
+    let mut waiting = Vec::with_capacity(chunk.len());
     let mut won = 0;
     for timeout in chunk {
         let (cancel, right) = timeout.decide_cancel();

@@ -94,21 +94,21 @@ impl ManualDriver {
     /// ```
     pub fn advance_with_lag(&mut self, by: Duration, lag: Duration) -> usize {
         let engine = self.dispatcher.engine.clone();
-        let resolution = engine.context.resolution;
         let target = after(self.present(), by).min(END_OF_TIME);
         let lag = if engine.context.present.runs_with_system() { 0 } else { after(0, lag) };
         let due_by = target.saturating_sub(lag);
-        let (mut expired, mut has_passed_target) = (0, false);
+        let mut expired = 0;
+        let mut has_passed_target = false;
         loop {
             let next = engine.next();
             let mut at = self.present().saturating_sub(lag);
             if !engine.context.backlog.has_abandoned() {
-                if next > resolution.tick_at(due_by) || (next == IMMEDIATE && has_passed_target) {
+                if next > engine.context.resolution.tick_at(due_by) || (next == IMMEDIATE && has_passed_target) {
                     break;
                 }
                 if next != IMMEDIATE {
                     // A time that runs may have passed the deadline.
-                    at = resolution.start_of(next).min(target);
+                    at = engine.context.resolution.start_of(next).min(target);
                     engine.context.present.set(at);
                 }
             }

@@ -252,7 +252,9 @@ impl Timer {
         into_task: fn(J) -> T,
     ) -> Vec<Result<Timeout, ScheduleError<T>>> {
         let mut tasks = tasks.fuse();
-        let (mut chunk, mut scheduled, mut all) = (Vec::with_capacity(MAX_PER_LOCK), Vec::new(), Vec::new());
+        let mut chunk = Vec::with_capacity(MAX_PER_LOCK);
+        let mut scheduled = Vec::new();
+        let mut all = Vec::new();
         // The size hint comes from user code and may be wrong, so it must not cause a large
         // allocation.
         all.reserve(tasks.size_hint().0.min(MAX_PER_LOCK));

@@ -292,7 +292,8 @@ impl fmt::Debug for Timeout {
             State::Dying | State::Cancelled => "cancelled",
         };
         // An `Instant` would print numbers that mean nothing to a reader.
-        let (deadline, now) = (self.state().deadline().nanos(), self.now());
+        let deadline = self.state().deadline().nanos();
+        let now = self.now();
         let distance = Duration::from_nanos(deadline.abs_diff(now));
         let due = if now <= deadline { format!("in {distance:?}") } else { format!("{distance:?} ago") };
         f.debug_struct("Timeout").field("state", &state).field("due", &format_args!("{due}")).finish()

@@ -29,7 +29,8 @@ fn dropped_unrun_and_sleep() {
     let Queued { engine, timeout, outcome, task, .. } = queued(|engine| new(engine, 5));
     drop(timeout);
     let loser = thread::spawn(move || drop(task));
-    let (context, mut dispatcher) = (engine.context.clone(), engine.dispatcher());
+    let context = engine.context.clone();
+    let mut dispatcher = engine.dispatcher();
     while outcome.ran() == 0 {
         context.alarm.arm();
         let next = engine.next();

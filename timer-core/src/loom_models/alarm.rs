@@ -58,7 +58,8 @@ fn turn_between_two_sleeps() {
     let alarm = Arc::new(Alarm::default());
     let first = beside(&alarm, move |alarm| alarm.wake_before(3));
     let second = {
-        let (next, alarm) = (next.clone(), alarm.clone());
+        let next = next.clone();
+        let alarm = alarm.clone();
         thread::spawn(move || {
             next.store(5, Ordering::Relaxed);
             alarm.wake_before(5);

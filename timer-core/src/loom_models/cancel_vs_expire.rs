@@ -29,7 +29,8 @@ fn one_of_two_cancels_wins() {
     let engine = engine();
     let (timeout, outcome) = new(&engine, 5);
     let other = beside(&timeout, move |timeout| timeout.cancel());
-    let (mine, theirs) = (timeout.cancel(), other.join().unwrap());
+    let mine = timeout.cancel();
+    let theirs = other.join().unwrap();
     assert!(mine != theirs);
     assert_eq!((outcome.ran(), outcome.dropped(), engine.stats().cancelled), (0, 1, 1));
     drop(timeout);

@@ -38,10 +38,13 @@ model!(check_at 3, a_loop_without_a_waker,
 #[should_panic(expected = "sleep for too long")]
 fn negative_next_is_read_before_due() {
     check_at(3, || {
-        let (queue, due) = (Arc::new(Mutex::new(vec![5])), Arc::new(AtomicU64::new(5)));
+        let queue = Arc::new(Mutex::new(vec![5]));
+        let due = Arc::new(AtomicU64::new(5));
         let next = Arc::new(AtomicU64::new(NO_TICK));
         let helper = {
-            let (queue, due, next) = (queue.clone(), due.clone(), next.clone());
+            let queue = queue.clone();
+            let due = due.clone();
+            let next = next.clone();
             thread::spawn(move || {
                 let mut requests = queue.lock();
                 next.store(requests.pop().unwrap_or(NO_TICK), Ordering::Relaxed);

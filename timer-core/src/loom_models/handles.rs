@@ -24,7 +24,8 @@ fn clones() {
     }
     let (engine, timer) = timer();
     let other = {
-        let (engine, timer) = (engine.clone(), timer.clone());
+        let engine = engine.clone();
+        let timer = timer.clone();
         thread::spawn(move || clone_and_drop(&engine, timer))
     };
     clone_and_drop(&engine, timer);
@@ -43,7 +44,8 @@ fn the_end_comes_last() {
     let (engine, timer) = timer();
     let cells = Arc::new([UnsafeCell::new(()), UnsafeCell::new(())]);
     let [mine, theirs] = [(0, timer.clone()), (1, timer)].map(|(index, timer)| {
-        let (engine, cells) = (engine.clone(), cells.clone());
+        let engine = engine.clone();
+        let cells = cells.clone();
         move || {
             cells[index].with_mut(|_| ());
             drop(timer);

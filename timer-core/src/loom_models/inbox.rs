@@ -76,9 +76,11 @@ model!(check_heavy, a_turn_and_two_callers,
 #[should_panic(expected = "`due` was lost")]
 fn negative_due_raised_with_the_queue_unlocked() {
     check(|| {
-        let (queue, due) = (Arc::new(Mutex::new(1)), Arc::new(AtomicU64::new(5)));
+        let queue = Arc::new(Mutex::new(1));
+        let due = Arc::new(AtomicU64::new(5));
         let caller = {
-            let (queue, due) = (queue.clone(), due.clone());
+            let queue = queue.clone();
+            let due = due.clone();
             thread::spawn(move || {
                 let mut requests = queue.lock();
                 *requests += 1;
@@ -98,7 +100,8 @@ fn a_reserved_shard() {
     let engine = engine();
     let (timeout, _) = new(&engine, 5);
     let other = beside(&engine, move |engine| drop(new(&engine, 50)));
-    let (shard, mut slots) = (engine.shards()[0], Slots::default());
+    let shard = engine.shards()[0];
+    let mut slots = Slots::default();
     if shard.visit(VisitStep::TryFirst, 5, &mut slots, &engine.context) == VisitOutcome::Held {
         let _ = shard.visit(VisitStep::First, 5, &mut slots, &engine.context);
     }
@@ -160,7 +163,8 @@ fn the_worker_and(callers: u32) {
     let worker = beside(&engine, move |engine| worker::run((*engine).clone()));
     let others: Vec<_> = (1..callers)
         .map(|_| {
-            let (engine, bell) = (engine.clone(), bell.clone());
+            let engine = engine.clone();
+            let bell = bell.clone();
             thread::spawn(move || schedule_due(&engine, &bell))
         })
         .collect();

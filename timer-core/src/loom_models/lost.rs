@@ -15,7 +15,8 @@ fn a_lost_cancel() {
     let (timeout, _) = new(&engine, 5);
     let written = Arc::new(UnsafeCell::new(0));
     let loser = {
-        let (timeout, written) = (timeout.clone(), written.clone());
+        let timeout = timeout.clone();
+        let written = written.clone();
         thread::spawn(move || {
             if !timeout.cancel() {
                 written.with(|_| ());

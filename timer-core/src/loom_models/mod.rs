@@ -148,7 +148,8 @@ fn explore(mut builder: loom::model::Builder, model: fn()) {
     builder.max_branches = 20_000;
     // loom checks the time limit once per interval.
     builder.checkpoint_interval = 1_000;
-    let (begun, limit) = (Instant::now(), builder.max_duration);
+    let begun = Instant::now();
+    let limit = builder.max_duration;
     let executions = std::sync::Arc::new(AtomicUsize::new(0));
     let counted = executions.clone();
     builder.check(move || {

@@ -12,7 +12,8 @@ use loom::thread;
 fn two_leases(read: fn(&Shard, ShardId) -> Nanos) {
     const YEAR: Nanos = 365 * 86_400 * 1_000_000_000;
     let former = engine();
-    let (shard, then) = (former.shards()[0], former.context.now());
+    let shard = former.shards()[0];
+    let then = former.context.now();
     let id = shard.id();
     let reader = thread::spawn(move || assert!(read(shard, id) < then + YEAR / 2, "another timer's time"));
     drop(former.stop());

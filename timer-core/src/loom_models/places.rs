@@ -38,7 +38,8 @@ fn two_resets(reset: fn(&Timeout, Deadline)) {
     engine.context.alarm.arm();
     assert!(engine.context.alarm.set(NO_TICK));
     let second = {
-        let (engine, timeout) = (engine.clone(), timeout.clone());
+        let engine = engine.clone();
+        let timeout = timeout.clone();
         thread::spawn(move || {
             reset(&timeout, Deadline::up(time_at(&engine.context, 45)));
             (engine.next(), engine.context.alarm.is_up())

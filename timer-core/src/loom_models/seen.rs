@@ -11,7 +11,8 @@ fn a_cancel_that_is_seen() {
     let (timeout, _) = new(&engine, 5);
     let cell = Arc::new(UnsafeCell::new(()));
     let reader = {
-        let (timeout, cell) = (timeout.clone(), cell.clone());
+        let timeout = timeout.clone();
+        let cell = cell.clone();
         thread::spawn(move || {
             if timeout.is_cancelled() {
                 cell.with(|_| ());

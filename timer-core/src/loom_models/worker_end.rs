@@ -105,7 +105,8 @@ fn start_and_wait(with_lock: bool) {
     let life = Arc::new((Mutex::new(()), AtomicBool::new(false), AtomicBool::new(true)));
     let runs = Arc::new(AtomicUsize::new(0));
     let waiter = {
-        let (life, runs) = (life.clone(), runs.clone());
+        let life = life.clone();
+        let runs = runs.clone();
         thread::spawn(move || {
             let (starting, stopped, gone) = &*life;
             stopped.swap(true, Ordering::AcqRel);

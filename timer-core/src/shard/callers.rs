@@ -72,12 +72,14 @@ impl Shard {
     ///
     /// Returns the request with the lock if the caller has to do the work itself.
     fn request_or_lock(&self, request: Request, kind: RequestKind) -> Result<bool, (Guard<'_, Core>, Request)> {
-        let (mut has_waiter, mut outcome) = (false, self.inbox.push(request, kind, false));
+        let mut has_waiter = false;
+        let mut outcome = self.inbox.push(request, kind, false);
         if let PushOutcome::Full(request) = outcome {
             if let Some(core) = self.lock.lock_if_first() {
                 return Err((core, request));
             }
-            (has_waiter, outcome) = (true, self.inbox.push(request, kind, true));
+            has_waiter = true;
+            outcome = self.inbox.push(request, kind, true);
         }
         match outcome {
             PushOutcome::Accepted(Some((context, tick))) => context.alarm.wake_before(tick),

@@ -228,7 +228,8 @@ impl Shard {
     #[inline(never)]
     fn help_and_unlock(&self, core: Guard<'_, Core>) {
         let mut core = core;
-        let (mut drop_after_unlock, mut wake_before) = (Vec::new(), NO_TICK);
+        let mut drop_after_unlock = Vec::new();
+        let mut wake_before = NO_TICK;
         // A request must be visible in `next` before it leaves the inbox. Otherwise a driver that
         // looks in between would see neither.
         let lower_next = |tick| {
@@ -253,7 +254,8 @@ impl Shard {
     /// Makes the wheel agree with the entry's state word. Returns the tick before which the worker
     /// must wake up, or [`NO_TICK`].
     fn reconcile(&self, core: &mut Core, request: Request, drop_after_unlock: &mut Vec<Timeout>) -> u64 {
-        let (Core { lease, wheel }, Request { timeout, tick }) = (core, request);
+        let Core { lease, wheel } = core;
+        let Request { timeout, tick } = request;
         let waits = timeout.state().is_waiting();
         let linked = wheel.linked(&timeout);
         let is_in_time = waits && linked.is_some_and(|linked| linked <= tick);

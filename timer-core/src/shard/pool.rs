@@ -104,7 +104,8 @@ impl Pool {
 
     /// Takes the first free run of `size` shards and returns its first index.
     fn take(&self, size: usize) -> Option<usize> {
-        let (per_word, mask) = (size.min(64), u64::MAX >> (64 - size.min(64)));
+        let per_word = size.min(64);
+        let mask = u64::MAX >> (64 - size.min(64));
         self.leased.chunks_exact(size.div_ceil(64)).enumerate().find_map(|(nth, words)| {
             // ORDERING: Relaxed, `set` decides.
             let first = words.first()?.load(Ordering::Relaxed);
@@ -124,7 +125,8 @@ impl Pool {
     fn small(shards: usize) -> Self {
         let leased = if shards == 64 { 0 } else { u64::MAX << shards };
         let shards: Vec<_> = std::iter::repeat_with(OnceRef::new).take(shards).collect();
-        let (shards, leased) = (shards.leak(), Vec::from([AtomicU64::new(leased)]).leak());
+        let shards = shards.leak();
+        let leased = Vec::from([AtomicU64::new(leased)]).leak();
         Self { shards, leased, living: AtomicUsize::new(0) }
     }
 }

@@ -26,9 +26,11 @@ impl Shard {
     /// of the shard. `each` returns the cost, and the number of slots that may be left out before
     /// the next call.
     pub(crate) fn read_bucket(&self, id: u32, mut each: impl FnMut(&[Slot]) -> (usize, usize)) {
-        let (mut position, mut is_left) = (0, true);
+        let mut position = 0;
+        let mut is_left = true;
         while is_left {
-            let (core, mut cost) = (self.lock.lock(), 0);
+            let core = self.lock.lock();
+            let mut cost = 0;
             let bucket = core.wheel.bucket(id);
             is_left = loop {
                 let Some(bucket) = bucket.filter(|bucket| position / CHUNK < bucket.chunks()) else { break false };

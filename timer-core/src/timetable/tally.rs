@@ -36,11 +36,11 @@ const LAST_OF_DAY: usize = LAST_OF_HOUR + 92;
 /// The cell of all later timeouts.
 const LATER: usize = LAST_OF_DAY + 1;
 
-/// Up to this number of timeouts, the ticks of all are read.
+/// The number of timeouts up to which all ticks are read.
 const READ: u64 = 1 << 15;
-/// Up to this number of timeouts, all are compared with their entries, if none was moved.
+/// The number of timeouts up to which all are compared with their entries, if none was moved.
 const COMPARED: u64 = 1 << 13;
-/// The most timeouts of which all are compared. Each that was moved adds [`MOVED`] to the number.
+/// The largest value of that number. Each timeout that was moved adds [`MOVED`] to it.
 const MAX_COMPARED: u64 = 1 << 15;
 const MOVED: u64 = 8;
 /// The number of consecutive slots that are read together. Their entries are often next to each
@@ -64,7 +64,7 @@ fn cell(delay: Nanos) -> usize {
 
 /// A choice of every n-th group of slots, evenly over all chunks that are read.
 struct Sample {
-    /// Up to this number of timeouts, all groups are chosen.
+    /// The number of timeouts up to which all groups are chosen.
     all: u64,
     /// One in this many groups is chosen.
     step: usize,
@@ -85,7 +85,8 @@ impl Sample {
 
     /// Returns the groups among the next slots that are chosen.
     fn groups<'a>(&mut self, slots: &'a [Slot]) -> impl Iterator<Item = &'a [Slot]> + use<'a> {
-        let (groups, first) = (slots.len().div_ceil(GROUP), self.skip);
+        let groups = slots.len().div_ceil(GROUP);
+        let first = self.skip;
         let chosen = groups.saturating_sub(first).div_ceil(self.step);
         self.skip = first + chosen * self.step - groups;
         slots.chunks(GROUP).skip(first).step_by(self.step)
@@ -107,7 +108,8 @@ pub(crate) struct Tally {
 impl Tally {
     /// Creates an empty tally of a timer with about `pending` timeouts.
     pub(crate) fn new(now: Nanos, resolution: Resolution, pending: u64) -> Self {
-        let (read, compared) = (Sample::new(READ), Sample::new(COMPARED));
+        let read = Sample::new(READ);
+        let compared = Sample::new(COMPARED);
         Tally { now, resolution, pending, cells: vec![0; LATER + 1].into(), read, compared }
     }
 
@@ -125,8 +127,10 @@ impl Tally {
         let of_timer = |count: u64| count * pending / all;
         let mut before = 0;
         for span in spans.iter() {
-            let (first, last) = (self.cell_of(span.first), self.cell_of(span.last));
-            let (size, mut left) = (u64::from(span.values), i64::from(span.values));
+            let first = self.cell_of(span.first);
+            let last = self.cell_of(span.last);
+            let size = u64::from(span.values);
+            let mut left = i64::from(span.values);
             // A timeout that is moved from there to later changes no number.
             if first < LATER {
                 // The lists of a hashed wheel are in no order.
@@ -156,10 +160,12 @@ impl Tally {
 
     /// Reads some groups of slots, and returns the number of timeouts in them.
     fn read(&mut self, slots: &[Slot]) -> i64 {
-        let (mut count, step) = (0, self.read.step as i64);
+        let mut count = 0;
+        let step = self.read.step as i64;
         for (tick, timeout) in self.read.groups(slots).flatten() {
             // No branch, because vacant slots are at random places.
-            let (cell, one) = (self.cell_of(*tick), i64::from(timeout.is_some()));
+            let cell = self.cell_of(*tick);
+            let one = i64::from(timeout.is_some());
             self.cells[cell] += one * step;
             count += one;
         }
@@ -168,13 +174,15 @@ impl Tally {
 
     /// Compares some groups of slots with their entries, and returns their number of slots.
     fn compare(&mut self, slots: &[Slot]) -> usize {
-        let (mut count, step) = (0, self.compared.step as i64);
+        let mut count = 0;
+        let step = self.compared.step as i64;
         for group in self.compared.groups(slots) {
             count += group.len();
             group.iter().filter_map(|(_, timeout)| timeout.as_ref()).for_each(Timeout::prefetch);
             for (tick, timeout) in group {
                 let Some(state) = timeout.as_ref().map(Timeout::state) else { continue };
-                let (linked, deadline) = (self.cell_of(*tick), state.deadline());
+                let linked = self.cell_of(*tick);
+                let deadline = state.deadline();
                 let actual = match state.is_waiting() {
                     true if deadline.is_due(self.now) => continue,
                     true => Some(self.cell_of(self.resolution.tick_of(deadline))),
@@ -184,7 +192,9 @@ impl Tally {
                 if actual != Some(linked) {
                     self.compared.all = (self.compared.all + MOVED).min(MAX_COMPARED);
                     self.cells[linked] -= step;
-                    actual.into_iter().for_each(|actual| self.cells[actual] += step);
+                    if let Some(actual) = actual {
+                        self.cells[actual] += step;
+                    }
                 }
             }
         }
@@ -196,14 +206,16 @@ impl Tally {
         let (short, long) = self.cells.split_at(LAST_OF_MINUTE + 1);
         let (due, seconds) = short.split_at(1);
         let steps = [due].into_iter().chain(seconds.chunks(PER_SECOND)).chain(long.chunks(1));
-        let (mut sum, mut highest) = (0, 0);
+        let mut sum = 0;
+        let mut highest = 0;
         let up_to = |step: &[i64]| {
             sum += step.iter().sum::<i64>();
             highest = highest.max(sum);
             highest as u64
         };
         let counts = steps.map(up_to).collect();
-        let (mut backlog, mut expected_lag) = (0_u64, 0);
+        let mut backlog = 0_u64;
+        let mut expected_lag = 0;
         for count in short {
             backlog = backlog.saturating_add((*count).max(0) as u64 * expiry_time);
             expected_lag = expected_lag.max(backlog);

@@ -148,7 +148,8 @@ impl<V> Bucket<V> {
     }
 
     fn into_chunks(self) -> impl Iterator<Item = Chunk<V>> {
-        let (number, mut open) = (self.open_number(), Some(self.open));
+        let number = self.open_number();
+        let mut open = Some(self.open);
         let mut others = self.others.map_or_else(Table::default, |others| *others);
         if !others.is_empty() {
             open = open.map(|open| others.replace(number, open, &mut Discarded::new()));
@@ -192,7 +193,8 @@ impl<V> Bucket<V> {
         placed: impl FnOnce(&V, u32),
     ) -> bool {
         loop {
-            let (vacant, len) = (self.open.vacant, self.open.slots.len());
+            let vacant = self.open.vacant;
+            let len = self.open.slots.len();
             if let Some(slot) = self.open.slots.get_mut(vacant as usize) {
                 placed(&value, self.start + vacant);
                 self.open.vacant = slot.0 as u32;
@@ -273,7 +275,9 @@ impl<V> Bucket<V> {
     /// Shortens the table by some gaps at its end.
     fn trim(&mut self, discarded: &mut Discarded<V>) {
         let number = self.open_number();
-        self.others.iter_mut().for_each(|others| others.trim(number + 1, discarded));
+        if let Some(others) = &mut self.others {
+            others.trim(number + 1, discarded);
+        }
     }
 
     /// Removes the value at `position` if there is one and it is `wanted`. If this returns `true`
@@ -304,8 +308,11 @@ impl<V> Bucket<V> {
     pub(super) fn extract(&mut self, number: usize, chosen: impl Fn(u64) -> bool, each: impl FnMut(Dated<V>)) -> bool {
         let Some((chunk, _)) = self.chunk_mut(number * CHUNK) else { return false };
         let before = chunk.len;
-        let (earliest, left, needs_upkeep) = (chunk.extract(chosen, each), chunk.len, chunk.needs_upkeep());
-        (self.earliest, self.values) = (self.earliest.min(earliest), self.values - (before - left));
+        let earliest = chunk.extract(chosen, each);
+        let left = chunk.len;
+        let needs_upkeep = chunk.needs_upkeep();
+        self.earliest = self.earliest.min(earliest);
+        self.values -= before - left;
         needs_upkeep
     }
 
@@ -335,9 +342,13 @@ impl<V> Bucket<V> {
 
     /// Removes all slots, and frees all chunks but the open one.
     pub(crate) fn clear(&mut self) {
-        (self.others, self.start, self.earliest, self.values) = (None, 0, u64::MAX, 0);
+        self.others = None;
+        self.start = 0;
+        self.earliest = u64::MAX;
+        self.values = 0;
         self.open.slots.clear();
-        (self.open.vacant, self.open.len) = (END, 0);
+        self.open.vacant = END;
+        self.open.len = 0;
         self.open.set_upkeep();
     }
 

@@ -202,7 +202,8 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
 
     #[cold]
     fn keep_up(&mut self, location: Location, removed: u64) {
-        let (id, list) = (location.bucket, location.bucket as usize);
+        let id = location.bucket;
+        let list = location.bucket as usize;
         let reading = self.reading.filter(|reading| reading.list == list);
         let is_unread = reading.is_some_and(|reading| location.position as usize / CHUNK >= reading.chunk);
         let is_stale = self.bounds.get(list).is_some_and(|bound| bound.is_stale);
@@ -240,7 +241,8 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
     }
 
     fn drain(&mut self) -> impl Iterator<Item = Dated<V>> {
-        (self.reading, self.base.len) = (None, 0);
+        self.reading = None;
+        self.base.len = 0;
         let overdue = mem::take(&mut self.base.overdue);
         let lists = self.lists.iter_mut().map(mem::take).collect::<Vec<_>>();
         self.minima = Minima::new(lists.len());

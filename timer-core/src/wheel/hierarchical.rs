@@ -195,7 +195,8 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     pub(crate) fn vacate(&mut self, location: Location) {
         let Some((bucket, ..)) = self.bucket_mut(location.bucket) else { return };
         // The deadline is not known, so it may have been the earliest one.
-        let (needs_upkeep, removed) = (bucket.vacate(location.position), bucket.earliest);
+        let needs_upkeep = bucket.vacate(location.position);
+        let removed = bucket.earliest;
         self.base.len -= 1;
         if needs_upkeep {
             self.keep_up(location, removed);
@@ -305,7 +306,9 @@ impl<V, P: Tracker<V>> RawWheel for RawHierarchical<V, P> {
     }
 
     fn drain(&mut self) -> impl Iterator<Item = Dated<V>> {
-        (self.base.len, self.occupied, self.cascades) = (0, 0, Cascades::default());
+        self.base.len = 0;
+        self.occupied = 0;
+        self.cascades = Cascades::default();
         let overdue = std::mem::take(&mut self.base.overdue);
         let levels = std::mem::take(&mut self.levels).into_iter().flatten();
         [overdue].into_iter().chain(levels.flat_map(|level| level.buckets)).flat_map(|bucket| bucket.into_iter())

@@ -95,7 +95,9 @@ impl Batch {
         }
         let context = &engine.context;
         (begin..begin + PREFETCHED).filter_map(|index| slots.get(index)).for_each(prefetch);
-        let (mut now, mut expired, mut read_at) = (self.read_clock(context), 0, begin);
+        let mut now = self.read_clock(context);
+        let mut expired = 0;
+        let mut read_at = begin;
         let mut check_at = begin;
         context.counters.in_flight.run_inline(engine.executor.is_none());
         *decided = slots.len();
@@ -215,7 +217,8 @@ impl Batch {
     /// Ends a batch that began at `began`. Hands it over if there is an executor, and records the
     /// lags. Returns the current time.
     fn finish(&mut self, engine: &Engine, began: Nanos) -> Nanos {
-        let (ran, queued) = (self.ran.len(), self.queued.len());
+        let ran = self.ran.len();
+        let queued = self.queued.len();
         if ran + queued == 0 {
             return began;
         }
@@ -251,7 +254,8 @@ impl Batch {
     /// Extends the timeline to `now` by a batch of tasks.
     #[inline]
     fn attribute(&mut self, tasks: usize, began: Nanos, now: Nanos) -> Blame {
-        let (took, quick) = (now.saturating_sub(began), tasks as u64 * QUICK_TASK);
+        let took = now.saturating_sub(began);
+        let quick = tasks as u64 * QUICK_TASK;
         if took > quick {
             return self.attribute_slow(took, quick, now);
         }

@@ -54,7 +54,8 @@ pub(crate) fn run(engine: Arc<Engine>) {
         if context.is_stopped() {
             break;
         }
-        let (now, open) = (context.now(), dispatcher.due());
+        let now = context.now();
+        let open = dispatcher.due();
         if open.is_some() || next <= context.resolution.tick_at(now) || context.backlog.has_abandoned() {
             let due = if next == IMMEDIATE { now } else { context.resolution.start_of(next) };
             context.backpressure.set_due(due.min(now).min(open.unwrap_or(now)));

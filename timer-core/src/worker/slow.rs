@@ -14,7 +14,7 @@ pub(crate) struct Blame {
     pub(super) lost: Nanos,
 }
 
-/// A slow batch, of which nobody has been warned yet.
+/// A slow batch that no warning has named yet.
 struct Slow {
     task: Option<&'static str>,
     tasks: usize,
@@ -67,8 +67,8 @@ impl SlowTasks {
         }
     }
 
-    /// Notes that the timeouts that were due at `dues` have run. Warns about the slow batch if one
-    /// of them did not wait for it, because all that waited have run by then.
+    /// Counts the timeouts that waited for the slow batch among those that were due at `dues` and
+    /// have run. If one of them did not wait, no other is left that did, so the warning is emitted.
     #[inline]
     pub(super) fn waited(&mut self, dues: impl ExactSizeIterator<Item = Nanos>, context: &TimerContext) {
         let Some(slow) = &mut self.pending else { return };
@@ -90,7 +90,8 @@ impl SlowTasks {
     #[cold]
     fn warn(&mut self, slow: Slow, context: &TimerContext) {
         let suppressed = std::mem::take(&mut self.suppressed);
-        let (at_most, task) = (Duration::from_nanos(slow.nanos), slow.task.unwrap_or("unknown"));
+        let at_most = Duration::from_nanos(slow.nanos);
+        let task = slow.task.unwrap_or("unknown");
         context.trace(|| {
             tracing::warn!(
                 timer = %context.name,

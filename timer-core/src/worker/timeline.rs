@@ -1,4 +1,4 @@
-//! The timeline of the worker: which cause had each of its recent moments.
+//! The timeline of the worker, with the cause of each recent moment.
 //!
 //! The worker extends the timeline by the readings of the clock that it takes for its batches, so
 //! the timeline has no gaps. The lateness of a run, from its tick to the reading after its batch,
@@ -10,7 +10,7 @@ use crate::deadline::Nanos;
 use crate::sync::cpu_use;
 use std::mem;
 
-/// The most segments. When there are more, neighbors are joined.
+/// The largest number of segments. Before another one is added, neighbors are joined.
 const CAPACITY: usize = 128;
 
 /// The shortest piece of work, 100 us, after which the worker asks the system if it lost the CPU.
@@ -23,7 +23,7 @@ thread_local! {
     pub(super) static SPLITS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// A time that has one cause. It ends where the next one begins.
+/// A span of time with one cause. It ends where the next one begins.
 #[derive(Clone)]
 struct Segment {
     begin: Nanos,
@@ -37,11 +37,11 @@ struct Segment {
 
 /// The timeline of one worker or driver.
 pub(super) struct Timeline {
-    /// The first one begins at 0. The latest ones are exact. The older they are, the more of them
-    /// have been joined.
+    /// The first one begins at 0. Recent segments are exact, and older ones are joined several
+    /// times over.
     segments: Vec<Segment>,
     end: Nanos,
-    /// The part of the time in which the worker has waited for locks that is on the timeline.
+    /// The time of waiting for locks that the timeline already contains.
     lock_waits: u64,
     /// The time of the last note, with the CPU time of the thread and the number of times it had
     /// blocked. Stays `None` on virtual time.
@@ -213,8 +213,11 @@ impl Timeline {
     pub(super) fn split(&self, begin: Nanos) -> (Lateness, Option<&'static str>) {
         #[cfg(test)]
         SPLITS.set(SPLITS.get() + 1);
-        let (mut parts, mut until) = (Lateness::default(), self.end);
-        let (mut tasks, mut longest, mut behind) = (0, 0, None);
+        let mut parts = Lateness::default();
+        let mut until = self.end;
+        let mut tasks = 0;
+        let mut longest = 0;
+        let mut behind = None;
         for segment in self.segments.iter().rev() {
             if until <= begin {
                 break;
@@ -224,7 +227,8 @@ impl Timeline {
             if segment.cause == Tasks {
                 tasks += length;
                 if length > longest {
-                    (longest, behind) = (length, segment.task);
+                    longest = length;
+                    behind = segment.task;
                 }
             }
             until = segment.begin;

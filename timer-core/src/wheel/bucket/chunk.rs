@@ -62,14 +62,16 @@ impl<V> Chunk<V> {
     #[inline]
     pub(in crate::wheel) fn vacate(&mut self, position: usize) {
         self.slots[position] = (u64::from(self.vacant), None);
-        (self.vacant, self.len) = (position as u32, self.len - 1);
+        self.vacant = position as u32;
+        self.len -= 1;
     }
 
     /// Removes the values whose deadlines are `chosen`, and calls `each` with them. Returns the
     /// earliest deadline of the others, or `u64::MAX` if there are none.
     #[inline]
     pub(in crate::wheel) fn extract(&mut self, chosen: impl Fn(u64) -> bool, mut each: impl FnMut(Dated<V>)) -> u64 {
-        let (mut from, mut earliest) = (0, u64::MAX);
+        let mut from = 0;
+        let mut earliest = u64::MAX;
         let mut is_chosen = |(deadline, value): &Slot<V>| {
             // No branch, because vacant slots are at random places. They may be chosen, and the
             // removal skips them.

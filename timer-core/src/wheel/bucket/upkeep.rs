@@ -48,7 +48,8 @@ impl<V> Bucket<V> {
     fn compact(&mut self, position: usize, mut moved: impl FnMut(&V, u32), discarded: &mut Discarded<V>) {
         let sparse = self.chunk_mut(position).filter(|(chunk, _)| chunk.is_sparse());
         let Some(len) = sparse.map(|(chunk, _)| chunk.len as usize) else { return };
-        let (number, open) = (position / CHUNK, self.open_number());
+        let number = position / CHUNK;
+        let open = self.open_number();
         let mut slots = if number == open && self.is_short() {
             self.shorten(len)
         } else if number != open && len > 0 && !self.open.is_sparse() {

@@ -18,7 +18,8 @@ impl Minima {
 
     /// Returns a list that has the earliest minimum.
     pub(super) fn first(&self) -> usize {
-        let (lists, mut at) = (self.0.len() / 2, 1);
+        let lists = self.0.len() / 2;
+        let mut at = 1;
         while at < lists {
             at = 2 * at + usize::from(self.0[2 * at] > self.0[2 * at + 1]);
         }

@@ -54,10 +54,12 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
 
     /// Scans all chunks of a cascade, unless all of their values are due soon.
     fn scan_again(&mut self, at: usize) {
-        let (index, is_scanning) = (self.current(at), at > 1);
+        let index = self.current(at);
+        let is_scanning = at > 1;
         let Some(level) = &mut self.levels[at] else { return };
         if is_scanning {
-            (level.scanned, level.buckets[index].earliest) = (level.emptied, u64::MAX);
+            level.scanned = level.emptied;
+            level.buckets[index].earliest = u64::MAX;
         }
         self.cascades.set(at, is_scanning, !is_scanning);
     }
@@ -92,7 +94,9 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
 
     /// Performs step 1 of a cascade for the next chunk.
     fn scan_chunk(&mut self, at: usize, due: &mut Bucket<V>) {
-        let (now, index, finer) = (self.base.now, self.current(at), (at as u32 - 1) * BITS);
+        let now = self.base.now;
+        let index = self.current(at);
+        let finer = (at as u32 - 1) * BITS;
         let Some(level) = &mut self.levels[at] else { return };
         let bucket = &level.buckets[index];
         let number = bucket.next_chunk(level.scanned);
@@ -115,7 +119,8 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// Moves all values of a chunk, and gives up its memory.
     fn empty_chunk(&mut self, at: usize, number: usize, due: &mut Bucket<V>) {
         self.move_chosen(at, number, due, |_| true);
-        let (index, is_empty) = (self.current(at), self.cascades.all() >> at & 1 == 0);
+        let index = self.current(at);
+        let is_empty = self.cascades.all() >> at & 1 == 0;
         let Some(level) = self.levels[at].as_mut().filter(|_| !is_empty) else { return };
         let slots = level.buckets[index].take_chunk(number, &mut self.base.discarded);
         self.base.discarded.push_slots(slots);
@@ -128,7 +133,10 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         let Some(Some(level)) = coarser.first_mut() else { return };
         let bucket = &mut level.buckets[index];
         let Base { tracker, discarded, now, .. } = &mut self.base;
-        let (now, mut occupied, mut moved, mut expired) = (*now, self.occupied, 0, 0);
+        let now = *now;
+        let mut occupied = self.occupied;
+        let mut moved = 0;
+        let mut expired = 0;
         let chunk = bucket.chunk_mut(number * CHUNK).map(|(chunk, _)| &chunk.slots);
         for (deadline, value) in chunk.into_iter().flatten() {
             if let Some(value) = value.as_ref().filter(|_| chosen(*deadline)) {
@@ -161,7 +169,9 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         self.empty_chunk(at, position as usize / CHUNK, &mut due);
         due.drain(|slots| {
             for slot in slots {
-                slot.1.take().into_iter().for_each(|value| self.insert(slot.0, value));
+                if let Some(value) = slot.1.take() {
+                    self.insert(slot.0, value);
+                }
             }
         });
         due.discard(&mut self.base.discarded);
