@@ -20,7 +20,8 @@ fn operations(c: &mut Criterion) {
     for (name, wheel) in WHEELS {
         let timer = Timer::builder().wheel(wheel).build().unwrap();
         let schedule = |delay| timer.new_timeout(delay, |_| {}).unwrap();
-        let (mut random, far) = (SplitMix64::delays(0), seconds(10, 3600));
+        let mut random = SplitMix64::delays(0);
+        let far = seconds(10, 3600);
         c.bench_function(&format!("schedule/{name}"), |b| {
             b.iter_batched(|| random.duration(&far), schedule, BatchSize::NumIterations(CHUNK));
         });

@@ -57,7 +57,9 @@ pub(crate) fn in_parallel<P: Peer, S, R: Send>(
     timed: impl Fn(&mut P, S) -> R + Sync,
 ) -> Calls<R> {
     let gate = Barrier::new(threads + 1);
-    let (gate, prepare, timed) = (&gate, &prepare, &timed);
+    let gate = &gate;
+    let prepare = &prepare;
+    let timed = &timed;
     thread::scope(|scope| {
         let start = |index| {
             let context = peer.clone();

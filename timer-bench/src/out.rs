@@ -71,7 +71,9 @@ impl Run {
             Heap::Mimalloc => format!("{params},mimalloc"),
             Heap::System | Heap::Counting(_) => params.to_owned(),
         };
-        let (peer, workload, unit) = (self.peer.clone(), self.workload.clone(), unit.to_owned());
+        let peer = self.peer.clone();
+        let workload = self.workload.clone();
+        let unit = unit.to_owned();
         let mut out = stdout().lock();
         // An error means that the reader is gone, so the output is lost.
         let _: std::io::Result<()> =

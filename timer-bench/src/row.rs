@@ -24,7 +24,11 @@ impl Row {
     pub fn parse(line: &str) -> Option<Self> {
         let mut words = line.trim().splitn(6, ' ');
         let mut word = || words.next().map(str::to_owned);
-        let (peer, workload, params, value, unit) = (word()?, word()?, word()?, word()?, word()?);
+        let peer = word()?;
+        let workload = word()?;
+        let params = word()?;
+        let value = word()?;
+        let unit = word()?;
         let value = match value.as_str() {
             "n/a" => Err(word().unwrap_or_default()),
             number => Ok(number.parse().ok().filter(|number: &f64| number.is_finite())?),

@@ -36,7 +36,8 @@ impl Settings {
         words: impl IntoIterator<Item = W>,
     ) -> Result<(Vec<String>, Self), lexopt::Error> {
         let mut parser = lexopt::Parser::from_args(words);
-        let (mut operands, mut settings) = (Vec::new(), Self::default());
+        let mut operands = Vec::new();
+        let mut settings = Self::default();
         while let Some(argument) = parser.next()? {
             match argument {
                 lexopt::Arg::Value(word) => operands.push(word.to_string_lossy().into_owned()),

@@ -60,7 +60,11 @@ const CANCELS: &str = "allowed: cancel ID, cancel TOPIC KEY, cancel --topic TOPI
 /// Reads a command line. An error names the given and the allowed values.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, lexopt::Error> {
     let mut parser = lexopt::Parser::from_args(args);
-    let (mut store, mut topic, mut prefix, mut state, mut within) = (None, None, None, None, None);
+    let mut store = None;
+    let mut topic = None;
+    let mut prefix = None;
+    let mut state = None;
+    let mut within = None;
     let mut limit = None;
     let mut json = false;
     let mut words = Vec::new();

@@ -56,12 +56,15 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
 
 fn list(options: &Options, store: &mut dyn Reader) -> Result<(), Failure> {
     let mut filter = Filter::new();
-    (filter.topic, filter.key_prefix, filter.state) = (options.topic.clone(), options.prefix.clone(), options.state);
+    filter.topic = options.topic.clone();
+    filter.key_prefix = options.prefix.clone();
+    filter.state = options.state;
     if let Some(end) = options.within.and_then(|within| SystemTime::now().checked_add(within)) {
         filter = filter.due(..=end);
     }
     let mut printer = Printer::new(options.json, &["ID", "TOPIC", "KEY", "DUE", "", "STATE", "ATTEMPT"]);
-    let (mut after, mut left) = (None::<PendingRow>, options.limit);
+    let mut after = None::<PendingRow>;
+    let mut left = options.limit;
     while left > 0 {
         let page = store.list(&filter, after.as_ref(), left.min(PAGE))?;
         let Some(last) = page.last() else { break };
@@ -74,7 +77,8 @@ fn list(options: &Options, store: &mut dyn Reader) -> Result<(), Failure> {
 
 fn dead(options: &Options, store: &mut dyn Reader) -> Result<(), Failure> {
     let mut printer = Printer::new(options.json, &["ID", "TOPIC", "KEY", "DIED", "ATTEMPT", "REASON"]);
-    let (mut after, mut left) = (None, options.limit);
+    let mut after = None;
+    let mut left = options.limit;
     while left > 0 {
         let page = store.dead_letters(options.topic.as_deref(), after, left.min(PAGE))?;
         let Some(last) = page.last() else { break };
@@ -136,7 +140,9 @@ fn change(store: &str, done: &str, operation: impl FnOnce(&dyn Store) -> Operati
 
 /// Cancels the timeouts that the filter shows, a page at a time.
 fn cancel_many(store: &mut dyn Store, filter: &Filter) -> Result<(), Failure> {
-    let (mut after, mut cancelled, mut left) = (None::<PendingRow>, 0, 0);
+    let mut after = None::<PendingRow>;
+    let mut cancelled = 0;
+    let mut left = 0;
     loop {
         let page = store.list(filter, after.as_ref(), PAGE)?;
         let Some(last) = page.last() else { break };

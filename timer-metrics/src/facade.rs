@@ -207,7 +207,8 @@ fn ladder() -> impl Iterator<Item = Duration> {
 }
 
 fn describe(recorder: &dyn Recorder, series: &Series) {
-    let (name, help) = (series.name.into(), series.help.into());
+    let name = series.name.into();
+    let help = series.help.into();
     match series.value {
         Value::Counter(_) => recorder.describe_counter(name, Some(Unit::Count), help),
         Value::Gauge(_) | Value::Due => recorder.describe_gauge(name, Some(Unit::Count), help),

@@ -23,7 +23,8 @@ pub(crate) struct NativeLag {
 impl NativeLag {
     pub(crate) fn of(lag: &LagSnapshot) -> Self {
         let mut native = Self::default();
-        let (mut end, mut counts) = (0, Vec::<u64>::new());
+        let mut end = 0;
+        let mut counts = Vec::<u64>::new();
         for (value, count) in lag.values() {
             let seconds = value.as_secs_f64();
             if seconds <= ZERO {

@@ -120,7 +120,9 @@ pub(crate) fn stress(sh: &Shell, flags: &flags::Stress) -> Result {
     }
     sh.set_var("TIMER_STRESS_SEED", format!("{:#x}", seed(flags.seed.as_deref())?));
     sh.set_var("TIMER_STRESS_SECONDS", ((minutes * 60.0) as u64).to_string());
-    flags.round.iter().for_each(|round| sh.set_var("TIMER_STRESS_ROUND", round.to_string()));
+    if let Some(round) = flags.round {
+        sh.set_var("TIMER_STRESS_ROUND", round.to_string());
+    }
     cargo(sh, &["test --release -p timer-core --test stress -- --nocapture"])
 }
 
@@ -140,7 +142,9 @@ fn seed(word: Option<&str>) -> Result<u64> {
 pub(crate) fn test(sh: &Shell, flags: &flags::Test) -> Result {
     let all = ["--tests", "--doc", "--release --tests --exclude xtask"];
     let all = all.map(|rest| format!("test --workspace --all-features {rest}"));
-    let (mut result, going, args) = (Ok(()), flags.keep_going.then_some("--no-fail-fast"), &flags.args);
+    let mut result = Ok(());
+    let going = flags.keep_going.then_some("--no-fail-fast");
+    let args = &flags.args;
     for line in all.into_iter().chain(WITHOUT_FEATURES.map(str::to_owned)) {
         if result.is_ok() || flags.keep_going {
             let line = line.split(' ');

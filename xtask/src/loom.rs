@@ -83,7 +83,8 @@ fn folder() -> PathBuf {
 }
 
 fn cargo<'a>(sh: &'a Shell, verb: &str, rest: &str) -> Cmd<'a> {
-    let (folder, rest) = (folder(), rest.split(' '));
+    let folder = folder();
+    let rest = rest.split(' ');
     let cmd = cmd!(sh, "cargo {verb} -p timer-core --lib --target-dir {folder} {rest...}");
     cmd.env("RUSTFLAGS", flags_and("RUSTFLAGS", CFG)).env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true")
 }

@@ -38,7 +38,8 @@ pub(crate) fn command(sh: &Shell) -> Result {
     fs::copy(root().join(LOCK[0]), tree.join(LOCK[1]))?;
     report(&format!("the copy is {}\n", tree.display()));
     sh.change_dir(&tree);
-    let (target, skip) = (target_dir().join("lowest").join("target"), NEEDS_NEWER_TOKIO);
+    let target = target_dir().join("lowest").join("target");
+    let skip = NEEDS_NEWER_TOKIO;
     run(cmd!(sh, "cargo test -p timer-adapters --all-features --tests --locked --target-dir {target} -- --skip {skip}"))
 }
 

@@ -78,7 +78,8 @@ pub(crate) fn listed(sh: &Shell, filter: &str) -> Result {
     }
     mutants.sort_by(|a, b| a.caught_by.cmp(&b.caught_by));
     let scratch = Scratch::new(sh)?;
-    let (mut verdicts, mut checked) = (Vec::new(), None);
+    let mut verdicts = Vec::new();
+    let mut checked = None;
     for (at, mutant) in mutants.iter().enumerate() {
         let program = mutant.caught_by.as_ref().map(|test| &test.program);
         if let Some(program) = program.filter(|program| checked != Some(*program)) {

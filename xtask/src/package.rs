@@ -35,7 +35,8 @@ pub(crate) fn command(sh: &Shell) -> Result {
     }
     sh.write_file(workspace.join("Cargo.toml"), manifest(&members))?;
     sh.copy_file(root().join("Cargo.lock"), &workspace)?;
-    let (manifest, target) = (workspace.join("Cargo.toml"), target_dir());
+    let manifest = workspace.join("Cargo.toml");
+    let target = target_dir();
     run(cmd!(sh, "cargo build --workspace --all-features --manifest-path {manifest} --target-dir {target}"))
 }
 

@@ -118,7 +118,8 @@ fn each(sh: &Shell, folder: &str, lines: &[&str], too_slow: &[&str]) -> Result {
     sh.set_var("PROPTEST_CASES", "16");
     let folder = &target_dir().join("sanitize").join(folder);
     first_failure(lines.iter().map(|line| {
-        let (line, skip) = (line.split_whitespace(), LEFT_OUT.iter().chain(too_slow).flat_map(|name| ["--skip", name]));
+        let line = line.split_whitespace();
+        let skip = LEFT_OUT.iter().chain(too_slow).flat_map(|name| ["--skip", name]);
         run(cmd!(sh, "cargo test --no-fail-fast {line...} --target {TARGET} --target-dir {folder} -- {skip...}"))
     }))
 }

@@ -50,7 +50,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pool = runtime.block_on(PgPoolOptions::new().connect(&url))?;
     runtime.block_on(sqlx::raw_sql(TABLES).execute(&pool))?;
     PostgresStore::install(&url)?;
-    let (spawner, orders) = (runtime.handle().clone(), pool.clone());
+    let spawner = runtime.handle().clone();
+    let orders = pool.clone();
     let timer = DurableTimer::builder()
         .spawn(move |handler| _ = spawner.spawn(handler))
         .topic_async(CLOSE, move |due| close(orders.clone(), due))

@@ -297,7 +297,8 @@ impl Connection {
     /// come. The few bytes of this example fit the socket's buffer. A real server has to keep the
     /// rest.
     fn echo(&mut self) -> (usize, bool) {
-        let (mut buffer, mut bytes) = ([0; 1024], 0);
+        let mut buffer = [0; 1024];
+        let mut bytes = 0;
         loop {
             match self.stream.read(&mut buffer) {
                 Ok(read) if read > 0 && self.stream.write_all(&buffer[..read]).is_ok() => bytes += read,
@@ -344,7 +345,8 @@ fn alarms(timer: Timer, due: Sender<Due>, alarms: usize) -> JoinHandle<()> {
         let (ran, wait) = mpsc::channel();
         for _ in 0..alarms {
             thread::sleep(ALARM);
-            let (due, ran) = (due.clone(), ran.clone());
+            let due = due.clone();
+            let ran = ran.clone();
             let alarm = move |alarm: &Timeout| {
                 let late = alarm.deadline().elapsed();
                 _ = due.send(Due::Alarm { late, on: thread::current().id() });

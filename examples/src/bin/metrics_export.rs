@@ -89,7 +89,8 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     metrics.watch_with(&timer, watch);
     let server = options.serve.map(|addr| LivePage::new(&metrics).serve(addr)).transpose()?;
     if let Some(server) = &server {
-        let (addr, seconds) = (server.local_addr(), (LOAD + options.linger).as_secs());
+        let addr = server.local_addr();
+        let seconds = (LOAD + options.linger).as_secs();
         eprintln!("for {seconds} s: live page http://{addr}/, metrics http://{addr}/metrics");
     }
     load(&timer, LOAD)?;

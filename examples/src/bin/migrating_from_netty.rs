@@ -60,7 +60,8 @@ fn run(block: Duration) -> Result<Checks, Box<dyn Error>> {
     let immediate = start(|builder| builder)?;
     let pool = start(|builder| builder.executor(ThreadPoolExecutor::new(2)))?;
     // Both timers run at the same time, so that neither run waits for the other.
-    let (on_worker, on_pool) = (ThreeTimeouts::begin(&immediate, block)?, ThreeTimeouts::begin(&pool, block)?);
+    let on_worker = ThreeTimeouts::begin(&immediate, block)?;
+    let on_pool = ThreeTimeouts::begin(&pool, block)?;
 
     println!("three timeouts, the first is cancelled and the second blocks for {block:?}");
     println!("{:<12}{:<8}{:>8}{:>10}{:>10}", "executor", "task", "due", "ran", "late");

@@ -81,7 +81,8 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
         let closes = timer.new_timeout(options.close_after, move |_| _ = close.send(Event::Closed(number)))?;
         let customer = Customer::of(number);
         if let Some(share) = customer.pays_after {
-            let (timer, events) = (timer.clone(), events.clone());
+            let timer = timer.clone();
+            let events = events.clone();
             let begins = options.close_after.mul_f64(share);
             let payment = Arc::new(Payment { number, closes, customer, backoff: options.backoff, timer, events });
             let begun = payment.clone();
@@ -95,7 +96,11 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     }
 
     let ledger = Ledger::new(options.orders);
-    let (mut paid, mut closed, mut retries, mut refunded, mut given_up) = (0_usize, 0_usize, 0_u64, 0_usize, 0_usize);
+    let mut paid = 0_usize;
+    let mut closed = 0_usize;
+    let mut retries = 0_u64;
+    let mut refunded = 0_usize;
+    let mut given_up = 0_usize;
     for event in inbox {
         match event {
             Event::Paid(number) => {

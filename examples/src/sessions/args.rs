@@ -149,7 +149,8 @@ impl fmt::Display for Executor {
 /// for `--speed` together with `--virtual`, and for `--linger` without `--metrics`.
 pub fn parse(args: &mut Args) -> Result<Options, Stop> {
     let mut options = Options::default();
-    let (mut speed, mut is_virtual) = (None, false);
+    let mut speed = None;
+    let mut is_virtual = false;
     let path = |given: &str| (!given.is_empty()).then(|| PathBuf::from(given));
     while let Some(option) = args.option()? {
         match option {

@@ -213,7 +213,8 @@ fn number(column: &str, given: &str, allowed: RangeInclusive<u64>) -> Result<u64
     match given.parse() {
         Ok(value) if digits && allowed.contains(&value) => Ok(value),
         _ => {
-            let (low, high) = (allowed.start(), allowed.end());
+            let low = allowed.start();
+            let high = allowed.end();
             Err(format!("{column} '{}' given; allowed: a whole number in {low}..={high}", shown(given)))
         }
     }

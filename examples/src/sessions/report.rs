@@ -19,7 +19,8 @@ const DAY: u64 = 86_400;
 /// Returns an introduction in a few sentences.
 #[must_use]
 pub fn opening(log: &Log, options: &Options) -> String {
-    let (requests, hosts) = (grouped(count(log.requests.len())), grouped(count(log.hosts.len())));
+    let requests = grouped(count(log.requests.len()));
+    let hosts = grouped(count(log.hosts.len()));
     let how = match options.clock {
         Clock::Virtual => "on virtual time".to_owned(),
         Clock::Real { speed } => {
@@ -47,7 +48,8 @@ pub fn summary(name: &str, log: &Log, options: &Options, outcome: &Outcome) -> S
 
 fn write_summary(text: &mut String, name: &str, log: &Log, options: &Options, outcome: &Outcome) -> std::fmt::Result {
     let sessions = &outcome.sessions;
-    let (requests, hosts) = (grouped(count(log.requests.len())), grouped(count(log.hosts.len())));
+    let requests = grouped(count(log.requests.len()));
+    let hosts = grouped(count(log.hosts.len()));
     writeln!(
         text,
         "log       {name}: {requests} requests of {hosts} hosts in {}, {} sent",
@@ -61,9 +63,12 @@ fn write_summary(text: &mut String, name: &str, log: &Log, options: &Options, ou
             format!("{speed} times as fast as it was recorded, tick {}", whole(options.tick))
         }
     };
-    let (wheel, executor, took) = (options.wheel, options.executor, fine(outcome.took));
+    let wheel = options.wheel;
+    let executor = options.executor;
+    let took = fine(outcome.took);
     writeln!(text, "replay    {clock}, {wheel} wheel, {executor} executor; took {took}")?;
-    let (total, open) = (grouped(count(sessions.len())), grouped(most_open(sessions, options.idle)));
+    let total = grouped(count(sessions.len()));
+    let open = grouped(most_open(sessions, options.idle));
     writeln!(
         text,
         "sessions  {total}, each ended by {} of silence; at most {open} open at once\n",
@@ -87,7 +92,8 @@ fn write_summary(text: &mut String, name: &str, log: &Log, options: &Options, ou
 }
 
 fn write_timer(text: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    let (counts, lag) = (&outcome.counts, &outcome.stats.start_lag);
+    let counts = &outcome.counts;
+    let lag = &outcome.stats.start_lag;
     let [opened, moved, rearmed, ran] = [counts.opened, counts.moved, counts.rearmed, counts.ran].map(grouped);
     writeln!(
         text,
@@ -128,7 +134,8 @@ fn write_timer(text: &mut String, outcome: &Outcome) -> std::fmt::Result {
     match &outcome.behind {
         None => Ok(()),
         Some(behind) => {
-            let (late, seconds) = (grouped(behind.late), grouped(behind.seconds));
+            let late = grouped(behind.late);
+            let seconds = grouped(behind.seconds);
             writeln!(
                 text,
                 "late      {late} of {seconds} seconds with requests were replayed after the next one was due, at worst {} late",

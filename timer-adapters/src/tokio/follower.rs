@@ -194,7 +194,8 @@ pub(super) fn with_follower<R>(call: impl FnOnce(&Follower) -> R) -> Option<R> {
 
 /// Returns `true` if tokio's clock advances while the system's clock does, and by no more.
 fn is_running() -> bool {
-    let (begin, before) = (Instant::now(), time::Instant::now());
+    let begin = Instant::now();
+    let before = time::Instant::now();
     let between = Instant::now();
     while Instant::now() == between {}
     let passed = time::Instant::now() - before;

@@ -50,9 +50,12 @@ fn rate(run: &Run) -> usize {
 
 /// The same as [`lag`], with a name for the figures.
 pub(super) fn lag_of<S: Subject>(subject: &S, lags: &mut Lags, run: &Run, params: &str) -> Result<(), String> {
-    let (rate, span) = (rate(run), run.settings.millis("ms", 3_000));
+    let rate = rate(run);
+    let span = run.settings.millis("ms", 3_000);
     let total = (span.as_secs_f64() * rate as f64) as usize;
-    let (mut random, begin, mut scheduled) = (SplitMix64::new(SEED), Instant::now(), 0);
+    let mut random = SplitMix64::new(SEED);
+    let begin = Instant::now();
+    let mut scheduled = 0;
     while scheduled < total {
         while scheduled < total && scheduled < (begin.elapsed().as_secs_f64() * rate as f64) as usize {
             subject.submit(Duration::from_millis(50) + Duration::from_micros(random.below(950_000)))?;
@@ -81,7 +84,9 @@ pub(super) fn lag_of<S: Subject>(subject: &S, lags: &mut Lags, run: &Run, params
 fn lives<S: Subject>(subject: &S, lags: &mut Lags, run: &Run) -> Result<(), String> {
     let in_flight = run.settings.choice("n", 512);
     let callers = if S::SUBMIT_WAITS { in_flight.clamp(1, 64) } else { 1 };
-    let (lives, over, lags) = (AtomicU64::new(0), AtomicBool::new(false), Mutex::new(lags));
+    let lives = AtomicU64::new(0);
+    let over = AtomicBool::new(false);
+    let lags = Mutex::new(lags);
     let call = |nth: usize| {
         (nth..in_flight).step_by(callers).try_for_each(|_| subject.submit(Duration::ZERO))?;
         // ORDERING: Relaxed, here and below, only the measurement depends on it.
@@ -103,7 +108,8 @@ fn lives<S: Subject>(subject: &S, lags: &mut Lags, run: &Run) -> Result<(), Stri
         while count() < in_flight as u64 && Instant::now() < limit {
             thread::sleep(Duration::from_millis(1));
         }
-        let (begin, before) = (Instant::now(), count());
+        let begin = Instant::now();
+        let before = count();
         thread::sleep(run.settings.millis("ms", 3_000));
         let rate = (count() - before) as f64 / begin.elapsed().as_secs_f64();
         // ORDERING: Relaxed, as above.

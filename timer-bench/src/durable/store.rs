@@ -69,7 +69,8 @@ pub(crate) fn floor(run: &Run) -> Result<(), Stop> {
     let store = Fresh::of(run)?;
     let sync = || {
         let mut file = File::create(store.name())?;
-        let (begin, mut syncs) = (Instant::now(), 0);
+        let begin = Instant::now();
+        let mut syncs = 0;
         while begin.elapsed() < run.settings.millis("ms", 1_000) {
             file.write_all(&[1; 4096])?;
             fdatasync(&file)?;
@@ -90,12 +91,15 @@ pub(crate) fn soak(run: &Run) -> Result<(), Stop> {
     // Without a vacuum, the last third of a run has 1.67 times as much as the middle third.
     const MAX_GROWTH: f64 = 1.25;
     let server = Server::start().ok_or(Stop::Unavailable("PostgreSQL is not installed".to_owned()))?;
-    let (database, begin) = (server.create_database(), Instant::now());
+    let database = server.create_database();
+    let begin = Instant::now();
     let (ran, lags) = mpsc::channel();
     let subject = Ours::open(&server.url(&database), Arc::new(move |due| _ = ran.send(now() - due)));
     let subject = subject.map_err(Stop::because)?;
-    let (span, rate) = (run.settings.millis("ms", 600_000), run.settings.number("rate", 10_000));
-    let (mut sizes, mut scheduled) = (Vec::new(), 0);
+    let span = run.settings.millis("ms", 600_000);
+    let rate = run.settings.number("rate", 10_000);
+    let mut sizes = Vec::new();
+    let mut scheduled = 0;
     while begin.elapsed() < span {
         let wanted = (begin.elapsed().as_secs_f64() * rate as f64) as usize;
         (scheduled..wanted).try_for_each(|_| subject.submit(Duration::from_millis(500))).map_err(Stop::because)?;

@@ -46,7 +46,8 @@ impl Sleeps for AsyncIo {
     }
 
     async fn limit<F: Future + Send>(&self, limit: Duration, future: F) {
-        let (mut future, mut sleep) = (pin!(future), pin!(Timer::after(limit)));
+        let mut future = pin!(future);
+        let mut sleep = pin!(Timer::after(limit));
         poll_fn(|context| match future.as_mut().poll(context) {
             Poll::Ready(_) => Poll::Ready(()),
             Poll::Pending => sleep.as_mut().poll(context).map(drop),

@@ -21,7 +21,8 @@ pub(crate) fn java() -> Result<Command, Stop> {
         return Err(Stop::because("no javac (apt-get install default-jdk-headless)"));
     }
     let mut command = Command::new("java");
-    let (source, classes) = (concat!(env!("CARGO_MANIFEST_DIR"), "/peers/Timers.java"), beside("java")?);
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/Timers.java");
+    let classes = beside("java")?;
     // Compiling the source takes longer than most workloads.
     let is_compiled = classes.join("Timers.class").exists();
     command.args(["-Xms2g", "-Xmx8g", "-cp", &format!("{}:{}", JARS.join(":"), classes.display())]);

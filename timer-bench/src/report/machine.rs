@@ -61,9 +61,11 @@ fn busy_between(before: &str, after: &str) -> Option<f64> {
         let cpu = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
         cpu.split_whitespace().take(8).map(|ticks| ticks.parse().ok()).collect()
     };
-    let (before, after) = (times(before)?, times(after)?);
+    let before = times(before)?;
+    let after = times(after)?;
     let passed: Vec<u64> = after.iter().zip(before).map(|(after, before)| after.saturating_sub(before)).collect();
-    let (all, idle): (u64, u64) = (passed.iter().sum(), passed.iter().skip(3).take(2).sum());
+    let all: u64 = passed.iter().sum();
+    let idle: u64 = passed.iter().skip(3).take(2).sum();
     (all > 0).then(|| (all - idle) as f64 / all as f64)
 }
 

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 /// Runs a step on a peer. Returns the rows that it prints, or one row with the reason why there are
 /// none. `folder` has the programs.
 pub(super) fn run(folder: &Path, step: &Step, peer: &str, is_quick: bool) -> Vec<Row> {
-    let (workload, params, unit) = (step.workload.to_owned(), "-".to_owned(), "-".to_owned());
+    let workload = step.workload.to_owned();
+    let params = "-".to_owned();
+    let unit = "-".to_owned();
     match rows(folder, step, peer, is_quick) {
         Ok(rows) if !rows.is_empty() => rows,
         Ok(_) => {
@@ -54,7 +56,8 @@ fn rows(folder: &Path, step: &Step, peer: &str, is_quick: bool) -> Result<Vec<Ro
         Some(status) => format!("it failed ({status})"),
         None => format!("did not end within {LIMIT:?}"),
     };
-    let (peer, workload) = (peer.to_owned(), step.workload.to_owned());
+    let peer = peer.to_owned();
+    let workload = step.workload.to_owned();
     rows.push(Row { peer, workload, params: "-".to_owned(), value: Err(why), unit: "-".to_owned() });
     Ok(rows)
 }

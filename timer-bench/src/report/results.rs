@@ -32,7 +32,8 @@ impl Series {
     pub(super) fn summary(&self) -> Option<Summary> {
         let mut sorted = self.samples.clone();
         sorted.sort_by(f64::total_cmp);
-        let (min, max) = (*sorted.first()?, *sorted.last()?);
+        let min = *sorted.first()?;
+        let max = *sorted.last()?;
         let median = f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
         Some(Summary { median, min, max })
     }

@@ -194,7 +194,8 @@ pub(super) fn comparison(kept: &Results, results: &Results) -> String {
         };
         let is_apart = after.min > before.max || after.max < before.min;
         if is_apart && (after.median - before.median).abs() > 0.05 * before.median.abs() {
-            let (old, now) = (figure(before.median), figure(after.median));
+            let old = figure(before.median);
+            let now = figure(after.median);
             text += &format!("{} {} {}: {old} -> {now} {}\n", new.workload, new.peer, new.params, new.unit);
         }
     }

@@ -19,13 +19,15 @@ const PERIOD: Duration = Duration::from_micros(10);
 const FAR: Duration = Duration::from_secs(3600);
 
 pub(crate) fn run<P: Peer>(run: &Run) -> Result<(), Stop> {
-    let (span, lead) = (run.settings.millis("ms", 2_000), run.settings.millis("lead-ms", 500));
+    let span = run.settings.millis("ms", 2_000);
+    let lead = run.settings.millis("lead-ms", 500);
     let firing = (PER_SECOND as f64 * span.as_secs_f64()) as usize;
     let peer = P::build(TICK);
     let counter = Counter::leak();
     let begin = Instant::now() + lead;
     let (fired, mut nanos) = run_here(&peer, |caller| {
-        let (work, mut random) = (P::work(counter), SplitMix64::delays(0));
+        let work = P::work(counter);
+        let mut random = SplitMix64::delays(0);
         let background = (0..firing).map(|_| {
             let due = begin + random.duration(&(Duration::ZERO..span));
             caller.schedule(due.saturating_duration_since(Instant::now()), &work)

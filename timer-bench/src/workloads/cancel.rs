@@ -19,13 +19,16 @@ pub(crate) fn run<P: Peer>(run: &Run) -> Result<(), Stop> {
     let peer = P::build(TICK);
     let mut handles = room(n);
     let (wall, used) = run_here(&peer, |caller| {
-        let (work, mut random, delays) = (P::work(Counter::leak()), SplitMix64::delays(0), seconds(10, 3600));
+        let work = P::work(Counter::leak());
+        let mut random = SplitMix64::delays(0);
+        let delays = seconds(10, 3600);
         for handle in &mut handles {
             *handle = Some(caller.schedule(random.duration(&delays), &work));
         }
         until_quiet(Duration::from_secs(5));
         SplitMix64::new(SEED + 1).shuffle(&mut handles);
-        let (begin, before) = (Instant::now(), cpu());
+        let begin = Instant::now();
+        let before = cpu();
         for handle in handles.iter_mut().filter_map(Option::take) {
             caller.cancel(handle);
         }

@@ -52,7 +52,8 @@ pub(crate) fn run<P: Peer>(run: &Run) -> Result<(), Stop> {
     }));
     let first_due = Instant::now() + lead;
     let handles = run_here(&peer, |caller| {
-        let (work, mut random) = (P::work(count), SplitMix64::delays(0));
+        let work = P::work(count);
+        let mut random = SplitMix64::delays(0);
         let spans = Duration::ZERO..SPAN;
         let delay =
             |random: &mut SplitMix64| (first_due + random.duration(&spans)).saturating_duration_since(Instant::now());

@@ -24,17 +24,22 @@ pub(crate) fn run<P: Sleeps>(run: &Run) -> Result<(), Stop> {
     for workers in run.settings.list("threads", &[1, 2]) {
         for (is_fresh, name) in [(true, "fresh"), (false, "reset")] {
             let runtime = P::runtime(workers).map_err(Stop::because)?;
-            let (peer, over) = (P::build(), Arc::new(AtomicBool::new(false)));
-            let (begin, before) = (Instant::now(), process::cpu());
+            let peer = P::build();
+            let over = Arc::new(AtomicBool::new(false));
+            let begin = Instant::now();
+            let before = process::cpu();
             let spawn = |_| {
-                let (peer, over) = (peer.clone(), over.clone());
+                let peer = peer.clone();
+                let over = over.clone();
                 runtime.spawn(async move { if is_fresh { fresh(peer, &over).await } else { reset(peer, &over).await } })
             };
             let tasks: Vec<_> = (0..TASKS).map(spawn).collect();
             thread::sleep(span);
             // ORDERING: Relaxed, because the flag guards no other data.
             over.store(true, Ordering::Relaxed);
-            let (wall, cpu, mut count) = (begin.elapsed(), process::cpu() - before, 0);
+            let wall = begin.elapsed();
+            let cpu = process::cpu() - before;
+            let mut count = 0;
             for task in tasks {
                 count += runtime.block_on(task).map_err(Stop::because)?;
             }

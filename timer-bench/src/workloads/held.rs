@@ -43,7 +43,8 @@ fn once(case: &str, wheel: WheelKind, n: usize, late: Duration, run: &Run) -> Re
     let builder = Timer::builder().wheel(wheel).tick_duration(Duration::from_micros(1)).shards(1);
     let (timer, mut driver) = builder.backpressure_sleep(false).build_driven().map_err(Stop::because)?;
     let begin = Instant::now() + Duration::from_millis(500) + Duration::from_micros(2 * n as u64);
-    let (counter, mut random) = (Counter::leak(), SplitMix64::delays(0));
+    let counter = Counter::leak();
+    let mut random = SplitMix64::delays(0);
     for _ in 0..n {
         let deadline = begin + random.duration(&(Duration::ZERO..SPAN));
         timer.new_timeout_at(deadline, |_| counter.run()).map_err(Stop::because)?;

@@ -15,15 +15,21 @@ use std::time::{Duration, Instant};
 pub(crate) fn run<P: Peer>(run: &Run) -> Result<(), Stop> {
     let time = run.settings.millis("ms", 3_000);
     for n in [1, run.settings.number("n", 1_000_000)] {
-        let (peer, params) = (P::build(TICK), format!("n={}", short(n)));
+        let peer = P::build(TICK);
+        let params = format!("n={}", short(n));
         let handles = run_here(&peer, |caller| {
-            let (work, mut random, delays) = (P::work(Counter::leak()), SplitMix64::delays(0), seconds(600, 3600));
+            let work = P::work(Counter::leak());
+            let mut random = SplitMix64::delays(0);
+            let delays = seconds(600, 3600);
             (0..n).map(|_| caller.schedule(random.duration(&delays), &work)).collect::<Vec<_>>()
         });
         process::until_quiet(Duration::from_secs(3));
-        let (begin, switches, cpu) = (Instant::now(), process::voluntary_switches(), process::cpu());
+        let begin = Instant::now();
+        let switches = process::voluntary_switches();
+        let cpu = process::cpu();
         thread::sleep(time);
-        let (cpu, seconds) = (process::cpu() - cpu, begin.elapsed().as_secs_f64());
+        let cpu = process::cpu() - cpu;
+        let seconds = begin.elapsed().as_secs_f64();
         let switches = switches.zip(process::voluntary_switches());
         let rate = switches.map(|(before, after)| after.saturating_sub(before) as f64 / seconds);
         run.known(&params, rate, "switches/s");

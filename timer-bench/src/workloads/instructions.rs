@@ -42,7 +42,8 @@ pub(crate) fn run<P: Peer>(run: &Run) -> Result<(), Stop> {
             let words = [P::NAME.to_owned(), format!("instructions:{operation}"), "--n".to_owned(), n.to_string()];
             count(&words, &mut objdump).map_err(Stop::because)
         };
-        let (few, many) = (counted(n)?, counted(n * FACTOR)?);
+        let few = counted(n)?;
+        let many = counted(n * FACTOR)?;
         let each = |few: u64, many: u64| many.saturating_sub(few) as f64 / (n * (FACTOR - 1)) as f64;
         Ok(few.zip(many).map(|(few, many)| [each(few[0], many[0]), each(few[1], many[1])]))
     };
@@ -76,7 +77,8 @@ fn operate<P: Peer>(operation: &str, n: usize) -> Result<(), Stop> {
 fn on_one_thread<P: Peer>(operation: &str, n: usize, caller: &mut P) {
     let work = P::work(Counter::leak());
     if ["schedule", "cancel"].contains(&operation) {
-        let (mut random, delays) = (SplitMix64::delays(0), seconds(10, 3600));
+        let mut random = SplitMix64::delays(0);
+        let delays = seconds(10, 3600);
         let mut handles = room(n);
         for handle in &mut handles {
             *handle = Some(caller.schedule(random.duration(&delays), &work));
@@ -94,7 +96,9 @@ fn on_one_thread<P: Peer>(operation: &str, n: usize, caller: &mut P) {
         let slot = &mut handles[at % WINDOW];
         if operation == "pair" {
             let newest = caller.schedule(TIMEOUT, &work);
-            slot.replace(newest).into_iter().for_each(|oldest| caller.cancel(oldest));
+            if let Some(oldest) = slot.replace(newest) {
+                caller.cancel(oldest);
+            }
         } else if let Some(handle) = slot {
             caller.reset(handle, TIMEOUT);
         }

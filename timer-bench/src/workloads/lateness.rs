@@ -89,7 +89,8 @@ fn once<P: Peer>(batches: usize, tick: Duration, params: &[String], run: &Run) {
 /// Schedules all batches.
 fn feed<P: Peer>(caller: &mut P, record: &'static Record, batches: usize) -> Vec<P::Handle> {
     let mut handles = Vec::with_capacity(batches * BATCH);
-    let (mut random, delays) = (SplitMix64::delays(0), MIN_DELAY..MAX_DELAY);
+    let mut random = SplitMix64::delays(0);
+    let delays = MIN_DELAY..MAX_DELAY;
     let begin = Instant::now();
     for batch in 0..batches {
         let at = begin + PERIOD * batch as u32 + random.duration(&(Duration::ZERO..PERIOD));

@@ -24,7 +24,9 @@ pub(crate) fn run<P: Peer>(run: &Run) -> Result<(), Stop> {
         run.figure(&params, heap().saturating_sub(before) as f64 / n.max(1) as f64, unit);
     };
     run_here(&peer, |caller| {
-        let (work, mut random, delays) = (P::work(Counter::leak()), SplitMix64::delays(0), seconds(600, 3600));
+        let work = P::work(Counter::leak());
+        let mut random = SplitMix64::delays(0);
+        let delays = seconds(600, 3600);
         for handle in &mut handles {
             *handle = Some(caller.schedule(random.duration(&delays), &work));
         }

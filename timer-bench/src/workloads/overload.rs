@@ -76,14 +76,16 @@ pub(crate) fn run<P: Peer>(run: &Run) -> Result<(), Stop> {
 }
 
 fn once<P: Peer>(threads: usize, cancel: u64, span: Duration, stall: Duration, params: &str, run: &Run) {
-    let (peer, lags) = (P::build(TICK), &*Box::leak(Box::<Lags>::default()));
+    let peer = P::build(TICK);
+    let lags = &*Box::leak(Box::<Lags>::default());
     let over = AtomicBool::new(false);
     let resident = process::resident();
     process::reset_peak();
     let begin = Instant::now();
     let (calls, worst) = thread::scope(|scope| {
         let caller = |index| {
-            let (peer, over) = (peer.clone(), &over);
+            let peer = peer.clone();
+            let over = &over;
             scope.spawn(move || run_here(&peer, |caller| call(caller, index, cancel, lags, over)))
         };
         let callers: Vec<_> = (0..threads).map(caller).collect();
@@ -113,7 +115,9 @@ fn once<P: Peer>(threads: usize, cancel: u64, span: Duration, stall: Duration, p
 /// Prints the figures of each window. Returns the worst lag in milliseconds before a stall, and
 /// later than a second after it.
 fn watch<P: Peer>(peer: &P, lags: &Lags, span: Duration, stall: Duration, params: &str, run: &Run) -> [f64; 2] {
-    let (begin, mut worst, mut is_stalled) = (Instant::now(), [0.0_f64; 2], stall.is_zero());
+    let begin = Instant::now();
+    let mut worst = [0.0_f64; 2];
+    let mut is_stalled = stall.is_zero();
     while begin.elapsed() < span {
         if !is_stalled && begin.elapsed() >= span / 2 {
             is_stalled = true;
@@ -150,14 +154,17 @@ fn call<P: Peer>(
     lags: &'static Lags,
     over: &AtomicBool,
 ) -> (usize, Vec<Duration>) {
-    let (mut random, mut kept, mut times) = (SplitMix64::delays(index << 32), VecDeque::new(), Vec::new());
+    let mut random = SplitMix64::delays(index << 32);
+    let mut kept = VecDeque::new();
+    let mut times = Vec::new();
     let cancelled = P::work(Mark(lags, None));
     for pair in 0.. {
         // ORDERING: Relaxed, because the flag guards no other data.
         if over.load(Ordering::Relaxed) {
             return (pair, times);
         }
-        let (delay, is_kept) = (random.duration(&DELAYS), random.below(100) >= cancel);
+        let delay = random.duration(&DELAYS);
+        let is_kept = random.below(100) >= cancel;
         let begin = Instant::now();
         let work = is_kept.then(|| P::work(Mark(lags, Some(begin + delay))));
         let handle = peer.schedule(delay, work.as_ref().unwrap_or(&cancelled));

@@ -16,11 +16,14 @@ const WINDOW: usize = 1_000;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) fn run<P: Peer>(run: &Run) -> Result<(), Stop> {
-    let (pairs, standing) = (run.settings.number("n", 2_000_000), run.settings.choice("standing", 0));
+    let pairs = run.settings.number("n", 2_000_000);
+    let standing = run.settings.choice("standing", 0);
     for threads in run.settings.list("threads", &[1, 2, 4]) {
         let peer = P::build(TICK);
         let others = run_here(&peer, |caller| {
-            let (work, mut random, delays) = (P::work(Counter::leak()), SplitMix64::delays(0), seconds(600, 3600));
+            let work = P::work(Counter::leak());
+            let mut random = SplitMix64::delays(0);
+            let delays = seconds(600, 3600);
             (0..standing).map(|_| caller.schedule(random.duration(&delays), &work)).collect::<Vec<_>>()
         });
         until_quiet(Duration::from_secs(5));

@@ -48,12 +48,14 @@ async fn all<Q: Queue>(run: &Run) {
 
     // Inserting takes less than this.
     let begin = Instant::now() + Duration::from_secs(1) + Duration::from_micros(n as u64) / 2;
-    let (mut queue, mut random) = (Q::new(), SplitMix64::delays(0));
+    let mut queue = Q::new();
+    let mut random = SplitMix64::delays(0);
     for item in 0..n as u64 {
         let deadline = begin + random.duration(&seconds(0, 1));
         queue.insert(item, deadline.saturating_duration_since(Instant::now()));
     }
-    let (before, mut count) = (cpu(), 0);
+    let before = cpu();
+    let mut count = 0;
     while poll_fn(|context| queue.poll(context)).await.is_some() {
         count += 1;
     }

@@ -15,7 +15,8 @@ pub(crate) fn run<P: Peer>(run: &Run) -> Result<(), Stop> {
     if let Some(why) = P::NO_RESET {
         return Err(Stop::because(why));
     }
-    let (packets, live) = (run.settings.number("n", 2_000_000), run.settings.choice("live", 1_000).max(1));
+    let packets = run.settings.number("n", 2_000_000);
+    let live = run.settings.choice("live", 1_000).max(1);
     for threads in run.settings.list("threads", &[1, 2]) {
         let peer = P::build(TICK);
         let prepare = |caller: &mut P, index| {

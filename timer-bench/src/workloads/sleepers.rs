@@ -25,12 +25,17 @@ struct Counts {
 }
 
 pub(crate) fn run<P: Sleeps>(run: &Run) -> Result<(), Stop> {
-    let (n, lead) = (run.settings.number("n", 1_000_000), run.settings.millis("lead-ms", 4_000));
+    let n = run.settings.number("n", 1_000_000);
+    let lead = run.settings.millis("lead-ms", 4_000);
     let runtime = P::runtime(WORKERS).map_err(Stop::because)?;
-    let (peer, counts, mut random) = (P::build(), Arc::<Counts>::default(), SplitMix64::delays(0));
+    let peer = P::build();
+    let counts = Arc::<Counts>::default();
+    let mut random = SplitMix64::delays(0);
     let first_due = Instant::now() + lead;
     for _ in 0..n {
-        let (peer, counts, due) = (peer.clone(), counts.clone(), first_due + random.duration(&(Duration::ZERO..SPAN)));
+        let peer = peer.clone();
+        let counts = counts.clone();
+        let due = first_due + random.duration(&(Duration::ZERO..SPAN));
         runtime.spawn(async move {
             let sleep = peer.sleep(due.saturating_duration_since(Instant::now()));
             // ORDERING: Relaxed, because these are counts. The cell publishes the time of the last.

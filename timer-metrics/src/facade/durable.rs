@@ -9,7 +9,8 @@ use timer_durable::BOUNDS;
 
 pub(super) fn describe(recorder: &dyn Recorder) {
     for series in SERIES {
-        let (name, help) = (series.name.into(), series.help.into());
+        let name = series.name.into();
+        let help = series.help.into();
         let unit = if series.is_in_seconds() { Unit::Seconds } else { Unit::Count };
         match series.kind() {
             // The counters of the facade are integers.

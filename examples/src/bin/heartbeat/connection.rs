@@ -47,7 +47,8 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(number: usize, peer: Peer, stream: TcpStream) -> Self {
-        let (heard, closed_after) = (Mutex::new(Instant::now()), Mutex::new(None));
+        let heard = Mutex::new(Instant::now());
+        let closed_after = Mutex::new(None);
         Self { number, peer, stream, sent: AtomicU32::new(0), heard, closed_after }
     }
 

@@ -65,7 +65,9 @@ impl TimedConnection {
         let connection = Arc::new(connection);
         let beating = connection.clone();
         let beat = timer.schedule_with_fixed_delay(interval, interval, move |_| beating.beat())?;
-        let (closing, beats, ledger) = (connection.clone(), beat.clone(), ledger.clone());
+        let closing = connection.clone();
+        let beats = beat.clone();
+        let ledger = ledger.clone();
         let close = timer.new_timeout(interval * MISSES, move |_| {
             beats.cancel();
             closing.close();
@@ -143,7 +145,8 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     println!("{:>8} only answer: {} heartbeats sent", Peer::Answers.among(all), sum(Peer::Answers));
     println!("{silent:>8} fell silent: {} heartbeats sent", sum(Peer::Silent));
     let silences: Vec<Duration> = ours().filter_map(|c| *c.closed_after.lock()).collect();
-    let (least, most) = (silences.iter().min().copied(), silences.iter().max().copied());
+    let least = silences.iter().min().copied();
+    let most = silences.iter().max().copied();
     println!(
         "{:>8} closed, after {:.2?} to {:.2?} of silence",
         silences.len(),
@@ -184,7 +187,8 @@ impl Client {
     /// ended.
     fn listen(&mut self, silent: usize, address: SocketAddr) -> Result<usize, Box<dyn Error>> {
         // The end of a stream may be reported more than once.
-        let (mut ended, mut heard) = (HashSet::new(), HashSet::new());
+        let mut ended = HashSet::new();
+        let mut heard = HashSet::new();
         let mut lost = 0;
         let mut events = Events::with_capacity(1024);
         while heard.len() < silent && lost == 0 {
@@ -222,7 +226,8 @@ impl Client {
 /// Connects both ends of `all` connections.
 fn connect(all: usize) -> io::Result<(Vec<TcpStream>, Peers)> {
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let (mut ours, mut ends) = (Vec::with_capacity(all), Vec::with_capacity(all));
+    let mut ours = Vec::with_capacity(all);
+    let mut ends = Vec::with_capacity(all);
     for number in 0..all {
         let near = std::net::TcpStream::connect(listener.local_addr()?)?;
         let (far, _) = listener.accept()?;

@@ -29,7 +29,8 @@ impl Peers {
             poll.registry().register(stream, Token(number), Interest::READABLE)?;
         }
         let all = self.ends.len() + Peer::Silent.among(self.ends.len());
-        let (mut events, mut closed) = (Events::with_capacity(1024), 0);
+        let mut events = Events::with_capacity(1024);
+        let mut closed = 0;
         let mut talk = Instant::now();
         while closed < all {
             if talk <= Instant::now() {

@@ -140,7 +140,8 @@ async fn exchange(options: Options, clock: Clock) -> Result<Checks, Box<dyn Erro
     let mut clients = JoinSet::new();
     (0..connections).for_each(|_| _ = clients.spawn(client::active(address, requests, stuck, bar.clone())));
     (0..silent).for_each(|_| _ = clients.spawn(client::silent(address)));
-    let (mut tally, mut most_pending) = (Tally::default(), 0);
+    let mut tally = Tally::default();
+    let mut most_pending = 0;
     while let Some(client) = clients.join_next().await {
         tally.add(client?.map_err(|error| error.to_string())?);
         most_pending = most_pending.max(clock.counts().map_or(0, |(pending, _)| pending));
@@ -157,7 +158,8 @@ async fn exchange(options: Options, clock: Clock) -> Result<Checks, Box<dyn Erro
     );
     println!("{:>10} answered", tally.answered);
     println!("{:>10} timed out", tally.timed_out);
-    let (first, last) = (tally.idle.iter().min(), tally.idle.iter().max());
+    let first = tally.idle.iter().min();
+    let last = tally.idle.iter().max();
     let closed = tally.idle.len();
     println!(
         "{closed:>10} idle connections closed, after {:.1?} to {:.1?}",

@@ -79,7 +79,8 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     }
     let runtime = builder.build()?;
     let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
-    let (server, began) = (listener.local_addr()?, Instant::now());
+    let server = listener.local_addr()?;
+    let began = Instant::now();
     if options.ours {
         runtime.spawn(on_ours::server::serve(listener, options.period));
     } else {
@@ -135,7 +136,8 @@ fn expire(server: SocketAddr, options: &Options, checks: &mut Checks) -> io::Res
         client.ask(&format!("set key{key} {key} {}", life.as_millis()))?;
     }
     client.ask("set pushed back 3600000")?;
-    let (mut early, mut lateness) = (0, Duration::ZERO);
+    let mut early = 0;
+    let mut lateness = Duration::ZERO;
     for (key, due) in set.into_iter().enumerate() {
         while client.ask(&format!("get key{key}"))? != "nil" {
             thread::sleep(Duration::from_millis(1));
@@ -154,7 +156,8 @@ fn expire(server: SocketAddr, options: &Options, checks: &mut Checks) -> io::Res
 /// Waits for a key that never comes, and for a key that another client sets.
 fn take(server: SocketAddr, checks: &mut Checks) -> Result<(), Box<dyn Error>> {
     let mut client = Client::connect(server)?;
-    let (began, limit) = (Instant::now(), Duration::from_millis(30));
+    let began = Instant::now();
+    let limit = Duration::from_millis(30);
     let answer = client.ask("take parcel 30")?;
     let took = began.elapsed();
     println!("{took:>10.1?} waited for a key that never came");

@@ -56,7 +56,8 @@ impl Locker {
 
     /// Takes the lock unless it is held.
     pub(crate) fn try_lock(&self, name: &str) -> RedisResult<Option<Guard>> {
-        let (connection, lease) = (self.connection.clone(), self.lease);
+        let connection = self.connection.clone();
+        let lease = self.lease;
         let key = Key { connection, name: name.to_owned(), token: token(), lease };
         let mut set = cmd("SET");
         set.arg(&key.name).arg(&key.token).arg("NX").arg("PX").arg(millis(lease));
@@ -76,7 +77,9 @@ impl Locker {
     /// Starts the watchdog. A third of the lease leaves two more attempts if a renewal fails.
     fn watch(&self, key: Key) -> Result<Guard, RejectReason> {
         let renewals = Arc::new(AtomicU32::new(0));
-        let (renewed, held, third) = (renewals.clone(), key.clone(), key.lease / 3);
+        let renewed = renewals.clone();
+        let held = key.clone();
+        let third = key.lease / 3;
         let watchdog = move |watchdog: &Timeout| match held.run(RENEW) {
             Ok(true) => {
                 // ORDERING: Relaxed, because this is only a count.

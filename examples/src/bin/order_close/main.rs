@@ -76,8 +76,13 @@ fn main() -> ExitCode {
 
 fn parse(args: &mut Args) -> Result<Options, Stop> {
     let mut store = StoreName::Sqlite("orders.db".into());
-    let (mut node, mut lease) = (None, LEASE);
-    let (mut orders, mut speed, mut metrics, mut has_actions, mut crash_after) = (1_000, 300, None, false, None);
+    let mut node = None;
+    let mut lease = LEASE;
+    let mut orders = 1_000;
+    let mut speed = 300;
+    let mut metrics = None;
+    let mut has_actions = false;
+    let mut crash_after = None;
     while let Some(option) = args.option()? {
         match option {
             "--store" => store = StoreName::from_args(args)?,
@@ -128,7 +133,8 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
 
     let began = Instant::now();
     for number in (0..options.orders).filter(|number| !before.contains(number)) {
-        let (key, share) = (number.to_string(), payment(number));
+        let key = number.to_string();
+        let share = payment(number);
         if let Some(share) = share {
             let delay = HALF_AN_HOUR.mul_f64(share) / options.speed;
             timer.new_timeout_keyed(PAY, &key, delay, &key, IfPending::Keep)?;

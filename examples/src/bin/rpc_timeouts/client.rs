@@ -65,7 +65,8 @@ async fn write(mut queue: UnboundedReceiver<u64>, mut out: OwnedWriteHalf) {
 }
 
 async fn read(replies: OwnedReadHalf, waiting: Waiting) -> io::Result<u64> {
-    let (mut replies, mut late) = (Incoming::new(replies), 0);
+    let mut replies = Incoming::new(replies);
+    let mut late = 0;
     let mut each = |number| match waiting.lock().remove(&number) {
         // The caller may have given up at this moment, and it counts that itself.
         Some(reply) => _ = reply.send(()),

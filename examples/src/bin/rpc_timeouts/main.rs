@@ -150,14 +150,16 @@ async fn calls(options: Options, clock: Clock) -> Result<Checks, Box<dyn Error>>
     let address = listener.local_addr()?;
     let manners = Manners { clock: clock.clone(), service, lose };
     let server = tokio::spawn(server::serve(listener, options.connections, manners));
-    let (mut connections, mut readers) = (Vec::new(), Vec::new());
+    let mut connections = Vec::new();
+    let mut readers = Vec::new();
     for _ in 0..options.connections {
         let (connection, reader) = Connection::open(address).await?;
         connections.push(connection);
         readers.push(reader);
     }
 
-    let (ledger, in_flight) = (Ledger::new(callers * rounds), AtomicUsize::new(0));
+    let ledger = Ledger::new(callers * rounds);
+    let in_flight = AtomicUsize::new(0);
     let shared = Arc::new(Shared { options, clock, connections, ledger, in_flight });
     let began = Instant::now();
     let tasks: Vec<_> = (0..callers).map(|caller| tokio::spawn(call_after_call(shared.clone(), caller))).collect();
@@ -197,7 +199,8 @@ async fn calls(options: Options, clock: Clock) -> Result<Checks, Box<dyn Error>>
     }
 
     let mut checks = Checks::default();
-    let (never, again) = (ledger.never(), ledger.again());
+    let never = ledger.never();
+    let again = ledger.again();
     checks.that(ledger.holds(), format!("every call ended exactly once ({never} never, {again} again)"));
     checks.that(ends.failed == 0, "none failed");
     checks.that(ends.early == 0, "none timed out before its deadline");

@@ -17,7 +17,7 @@ use timer_durable::{DeadLetter, Membership, Reader, Store, StoreError, TimeoutId
 pub(crate) struct Attempts(Arc<Mutex<HashMap<TimeoutId, (String, i64)>>>);
 
 impl Attempts {
-    /// Returns the time from the due time of an attempt to its begin, in microseconds of the
+    /// Returns the time from the due time of an attempt until it begins, in microseconds of the
     /// store's clock.
     pub(crate) fn lag(&self, id: TimeoutId) -> Option<i64> {
         self.0.lock().get(&id).map(|(_, lag)| *lag)

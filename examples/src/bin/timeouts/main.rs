@@ -12,7 +12,7 @@
 //!
 //! A command that fails is answered by `error KEY TEXT`. `fired KEY ATTEMPT LAG_US` tells that a
 //! handler begins, and `done KEY ATTEMPT` that its end is durable. The lag is the time from the due
-//! time to the begin, in microseconds of the store's clock.
+//! time until the attempt begins, in microseconds of the store's clock.
 #![forbid(unsafe_code)]
 
 mod announcing;
@@ -66,7 +66,10 @@ fn main() -> ExitCode {
 }
 
 fn parse(args: &mut Args) -> Result<Options, Stop> {
-    let (mut store, mut node, mut lease, mut handler) = (None, None, LEASE, Duration::ZERO);
+    let mut store = None;
+    let mut node = None;
+    let mut lease = LEASE;
+    let mut handler = Duration::ZERO;
     while let Some(option) = args.option()? {
         match option {
             "--store" => store = Some(StoreName::from_args(args)?),
@@ -133,7 +136,8 @@ fn answer(runtime: &Runtime, timer: &DurableTimer, lines: &Sender<String>, line:
     let lines = lines.clone();
     let mut words = line.splitn(4, ' ');
     let mut word = || words.next().filter(|word| !word.is_empty());
-    let (verb, key) = (word(), word().unwrap_or("-").to_owned());
+    let verb = word();
+    let key = word().unwrap_or("-").to_owned();
     let delay = word().and_then(|text| text.parse().ok()).map(Duration::from_millis);
     let payload = word().unwrap_or_default().to_owned();
     let failed = |key: &str, error: &dyn std::fmt::Display| format!("error {key} {error}").replace('\n', " ");

@@ -183,7 +183,8 @@ fn draw(sheet: &Sheet<'_>, x: &Axis, y: &Axis, content: &Content) -> Result<Mark
     let place = |value: f64| chart.backend_coord(&(value, y.from)).0;
     let mut columns: Vec<(i32, i32, &str)> = Vec::new();
     for bar in content.bars.iter().filter(|bar| bar.count > 0) {
-        let (from, to) = (place(bar.from), place(bar.to));
+        let from = place(bar.from);
+        let to = place(bar.to);
         // A value that is not zero is visible, and a pixel stays free between two bars.
         let height = chart.backend_coord(&(x.from, bar.count as f64)).1.min(floor - 1);
         sheet.draw(&Rectangle::new([(from, height), ((to - 1).max(from + 1), floor)], MARK.filled()))?;
@@ -205,7 +206,8 @@ fn draw_marks(sheet: &Sheet<'_>, place: impl Fn(f64) -> i32, floor: i32, marks: 
     let width = i32::try_from(sheet.dim_in_pixel().0).unwrap_or(i32::MAX);
     let mut order: Vec<(i32, &Mark)> = marks.iter().map(|mark| (place(mark.at), mark)).collect();
     order.sort_by_key(|(at, _)| *at);
-    let (mut to_the_left, mut to_the_right) = (Vec::new(), Vec::new());
+    let mut to_the_left = Vec::new();
+    let mut to_the_right = Vec::new();
     // The end of the room that is left for names.
     let mut end = width;
     for (at, mark) in order.into_iter().rev() {

@@ -73,7 +73,8 @@ fn buckets(lag: &LagSnapshot, from: u64, to: u64) -> Vec<Bar> {
     let decades = (to / from).max(1).ilog10();
     let mut bars = Vec::new();
     for at in 0..decades * PER_DECADE {
-        let (from, to) = (edge(at), edge(at + 1));
+        let from = edge(at);
+        let to = edge(at + 1);
         let upper = Duration::from_nanos(to.round() as u64);
         let up_to = lag.count_up_to(upper).max(below);
         let count = up_to - below;

@@ -133,7 +133,8 @@ fn figures(run: &Run<'_>) -> Result<Markup, PageError> {
 }
 
 fn lags(run: &Run<'_>) -> Result<[Figure; 2], PageError> {
-    let (stats, tick) = (&run.outcome.stats, run.options.tick);
+    let stats = &run.outcome.stats;
+    let tick = run.options.tick;
     Ok([
         Figure {
             whole: false,

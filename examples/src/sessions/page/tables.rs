@@ -38,7 +38,8 @@ pub(super) fn lead(run: &Run<'_>) -> Markup {
 
 /// Returns the main figures. The number of moves and the lag depend on the speed of the replay.
 pub(super) fn headline(run: &Run<'_>) -> Markup {
-    let (outcome, log) = (run.outcome, run.log);
+    let outcome = run.outcome;
+    let log = run.log;
     let lag = &outcome.stats.start_lag;
     let mut figures = vec![
         ("sessions", named("sessions", &grouped(outcome.sessions.len() as u64))),
@@ -60,7 +61,8 @@ pub(super) fn headline(run: &Run<'_>) -> Markup {
 
 /// Returns the timer's counts.
 pub(super) fn counts(run: &Run<'_>) -> Markup {
-    let (stats, counts) = (&run.outcome.stats, &run.outcome.counts);
+    let stats = &run.outcome.stats;
+    let counts = &run.outcome.counts;
     let longest = if stats.longest_batch.is_zero() { "none".to_owned() } else { fine(stats.longest_batch) };
     let rows = [
         ("scheduled", "accepted by the timer", named("scheduled", &grouped(stats.scheduled))),
@@ -88,7 +90,8 @@ pub(super) fn counts(run: &Run<'_>) -> Markup {
 
 /// Returns the settings of the run.
 pub(super) fn parameters(run: &Run<'_>) -> Markup {
-    let (options, outcome) = (run.options, run.outcome);
+    let options = run.options;
+    let outcome = run.outcome;
     let mut rows = vec![
         ("log", html! { (shown(run.name)) }),
         ("sent to the hosts", html! { (size(run.log.bytes)) }),
