@@ -188,7 +188,8 @@ fn histogram(mut metric: MetricEncoder<'_>, lag: &LagSnapshot) -> fmt::Result {
     let bounds = LAG_BUCKETS.iter().map(Duration::as_secs_f64).chain([f64::INFINITY]);
     // The encoder takes the count of each bucket alone and accumulates them.
     let buckets: Vec<(f64, u64)> = bounds.zip(bucket_counts(lag, LAG_BUCKETS)).collect();
-    let (sum, count) = (lag.sum().as_secs_f64(), lag.count());
+    let sum = lag.sum().as_secs_f64();
+    let count = lag.count();
     // The encoder of text leaves the native buckets out.
     #[cfg(feature = "protobuf")]
     return metric.encode_histogram_with_native::<NoLabelSet>(sum, count, &buckets, None, NativeLag::of(lag).fields());

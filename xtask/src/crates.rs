@@ -103,6 +103,30 @@ pub(crate) fn arrows(metadata: &Value) -> Vec<String> {
 /// the bench's peers, and drivers of PostgreSQL. sqlx stands for the latter.
 const HEAVY: [&str; 6] = ["peers", "diesel", "diesel-async", "sea-orm", "sea-orm-1", "sqlx-0-8"];
 
+/// Each crate, with the words of README for the number of packages that a program with it takes in,
+/// which is at `#`.
+const TAKEN_IN: [(&str, &str); 3] = [
+    ("timer-core", "`timer-core` builds with # packages"),
+    ("timer-durable-sqlite", "`timer-durable` with # for SQLite"),
+    ("timer-durable-postgres", "or # for PostgreSQL"),
+];
+
+/// Returns the numbers of packages in README that are wrong.
+pub(crate) fn wrong_counts(sh: &Shell, readme: &str) -> Result<Vec<String>> {
+    let readme = readme.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut faults = Vec::new();
+    for (name, words) in TAKEN_IN {
+        let tree = cmd!(sh, "cargo tree --offline -p {name} -e normal,build --prefix none");
+        let tree = tree.args(["--format", "{p}"]).quiet().ignore_stderr().read()?;
+        let packages: BTreeSet<&str> = tree.lines().map(|line| line.trim_end_matches(" (*)")).collect();
+        let words = words.replace('#', &packages.len().to_string());
+        if !readme.contains(&words) {
+            faults.push(format!("README.md does not say \"{words}\""));
+        }
+    }
+    Ok(faults)
+}
+
 /// Returns every feature but the heavy and the internal ones, joined as `--features` expects them.
 /// Tests enable the internal ones.
 pub(crate) fn features(metadata: &Value) -> String {

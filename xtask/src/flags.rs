@@ -107,7 +107,9 @@ xflags::xflags! {
 /// Parses the words after `cargo xtask`. `--name=value` counts as two words, and `help` as
 /// `--help`.
 pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> xflags::Result<Xtask> {
-    let (mut split, mut ours, mut late) = (Vec::new(), true, None);
+    let mut split = Vec::new();
+    let mut ours = true;
+    let mut late = None;
     for word in words {
         ours &= word != "--";
         match word.to_str().and_then(|word| word.split_once('=')) {

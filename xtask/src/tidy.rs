@@ -14,7 +14,7 @@ use std::fs;
 use xshell::{Shell, cmd};
 
 use self::file::{Exceptions, File, TEST_ONLY, bare, code, words};
-use crate::crates::{arrows, metadata};
+use crate::crates::{arrows, metadata, wrong_counts};
 use crate::mutants;
 use crate::run::{Failure, Result, report, root};
 
@@ -33,8 +33,12 @@ const MAY_NAME_WHEELS: Exceptions = &["timer-core/src/handle/builder.rs"];
 /// Programs that run on the real clock, and the system's clock itself.
 const MAY_SLEEP: Exceptions = &["examples/", "timer-bench/", "timer-core/src/sync/system.rs"];
 
-/// The number of lines that a source file may have.
+/// The numbers of lines that a source file and a decision may have.
 const MOST_LINES: usize = 400;
+const MOST_LINES_OF_DECISION: usize = 25;
+
+/// Crates in which a tuple may still stand for several statements.
+const MAY_PAIR: Exceptions = &["timer-durable", "timer-core/src/counters/"];
 
 /// The number of lines of code that may stand between an atomic operation and its reason above.
 const REACH: usize = 8;
@@ -54,6 +58,7 @@ const RULES: &[Rule] = &[
     ("", &[], length, "too long; give the next concept its own file"),
     ("", &[], marks, "a mark of unfinished work; finish it, or write an issue"),
     ("", MAY_SLEEP, sleeps, "a sleep; use virtual time, a channel or a park"),
+    ("", MAY_PAIR, pairs, "a tuple for several statements; write each by itself"),
     ("", &[], width::wide_lines, "too wide; wrap comments and Markdown at 100 columns"),
 ];
 
@@ -66,8 +71,10 @@ pub(crate) fn command(sh: &Shell) -> Result {
     let mut faults = arrows(&metadata(sh)?);
     faults.extend(RULES.iter().flat_map(|rule| check(rule, &files)));
     faults.extend(circles::circles(&files));
+    let readme = files.iter().find(|file| file.path == "README.md").map_or("", |readme| &readme.text);
+    faults.extend(wrong_counts(sh, readme)?);
     faults.extend(mutants::stale()?);
-    report(&format!("tidy: {} rules, {} files, {} faults\n", RULES.len() + 2, files.len(), faults.len()));
+    report(&format!("tidy: {} rules, {} files, {} faults\n", RULES.len() + 3, files.len(), faults.len()));
     if faults.is_empty() { Ok(()) } else { Err(Failure::new(format!("\n{}", faults.join("\n")))) }
 }
 
@@ -101,7 +108,8 @@ fn orderings(file: &File) -> Vec<usize> {
 /// Returns `true` if the last line has its reason on it or above. Above the signature of a function
 /// only attached comments count, because the others belong to the function before.
 fn is_argued(lines: &[&str]) -> bool {
-    let (mut left, mut above_fn) = (REACH, false);
+    let mut left = REACH;
+    let mut above_fn = false;
     for line in lines.iter().rev() {
         if line.split_once("//").is_some_and(|(_, comment)| comment.contains("ORDERING:")) {
             return true;
@@ -137,7 +145,37 @@ fn handle(file: &File) -> Vec<usize> {
 
 fn length(file: &File) -> Vec<usize> {
     let lines = file.text.lines().count();
-    if file.path.ends_with(".rs") && lines > MOST_LINES { vec![lines] } else { Vec::new() }
+    let most = match &file.path {
+        path if path.ends_with(".rs") => MOST_LINES,
+        path if path.starts_with("docs/decisions/") => MOST_LINES_OF_DECISION,
+        _ => usize::MAX,
+    };
+    if lines > most { vec![lines] } else { Vec::new() }
+}
+
+/// Finds statements such as `let (a, b) = (x, y);`, which bind or assign several values at once.
+fn pairs(file: &File) -> Vec<usize> {
+    let has_one = |values: &str| {
+        let mut depth = 1_usize;
+        let mut has_comma = false;
+        for (at, c) in values.char_indices() {
+            match c {
+                '(' | '[' | '{' => depth += 1,
+                ')' | ']' | '}' => depth -= 1,
+                _ => has_comma |= c == ',' && depth == 1,
+            }
+            if depth == 0 {
+                return has_comma && &values[at..] == ");";
+            }
+        }
+        // The statement goes on in the next line.
+        values.is_empty()
+    };
+    let starts = |line: &str| line.starts_with("let (") || line.starts_with('(');
+    lines_with(code(file), |line| {
+        let line = line.trim();
+        starts(line) && line.split_once(") = (").is_some_and(|(_, values)| has_one(values))
+    })
 }
 
 /// Finds marks of unfinished work. A mark is a word, or a word with `!` behind it. Lock files are
@@ -223,6 +261,21 @@ mod tests {
     fn files_are_short() {
         let bad = |path: &str, lines| length(&file(path, &"\n".repeat(lines)));
         assert_eq!((bad("a.rs", 400), bad("a.rs", 401), bad("a.csv", 401)), (vec![], vec![401], vec![]));
+        assert_eq!([bad("docs/decisions/1.md", 25), bad("docs/decisions/1.md", 26)], [vec![], vec![26]]);
+    }
+
+    #[test]
+    fn each_statement_stands_by_itself() {
+        let bad = |line: &str| pairs(&file("a.rs", line)) == [1];
+        for line in
+            ["let (a, b) = (1, f(2, 3));", "    (self.a, b) = (b, \",)\");", "let (mut a, b) = (", "(a, b) = ([c], d);"]
+        {
+            assert!(bad(line), "{line}");
+        }
+        for line in ["let (a, b) = f(1, 2);", "let (a, b) = (1, 2).swap();", "let (a, b) = (f)(1);", "f(a) == (b, c);"]
+        {
+            assert!(!bad(line), "{line}");
+        }
     }
 
     #[test]

@@ -61,7 +61,8 @@ impl Format {
 
     /// Returns the text format that `accept` prefers.
     pub(crate) fn wanted_text(accept: &str) -> Self {
-        let (mut openmetrics, mut plain) = (0, 0);
+        let mut openmetrics = 0;
+        let mut plain = 0;
         for range in accept.split(',').map(Range::parse) {
             match range.media.as_str() {
                 "application/openmetrics-text" if range.is("version", "1.0.0") => {
@@ -89,7 +90,8 @@ impl<'a> Range<'a> {
     fn parse(text: &'a str) -> Self {
         let mut parts = text.split(';').map(str::trim);
         let media = parts.next().unwrap_or_default().to_ascii_lowercase();
-        let (mut parameters, mut weight) = (Vec::new(), 1_000);
+        let mut parameters = Vec::new();
+        let mut weight = 1_000;
         for (name, value) in parts.filter_map(|part| part.split_once('=')) {
             match name.trim().to_ascii_lowercase() {
                 name if name == "q" => weight = thousandths(value.trim()),

@@ -36,7 +36,8 @@ pub(super) fn from_openmetrics(text: &str) -> String {
 /// Returns a sample up to the ` # ` that begins an exemplar, ignoring ` # ` within the value of a
 /// label.
 fn without_exemplar(sample: &str) -> &str {
-    let (mut quoted, mut escaped) = (false, false);
+    let mut quoted = false;
+    let mut escaped = false;
     for (at, byte) in sample.bytes().enumerate() {
         match byte {
             _ if escaped => escaped = false,

@@ -130,7 +130,8 @@ fn split(target: &str) -> (Option<&str>, &str, &str) {
 /// Decodes a part of a query. An invalid escape stays as it is.
 #[cfg(feature = "durable")]
 fn decoded(text: &str) -> String {
-    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
         let escaped = after.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
         let byte = escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok());

@@ -40,7 +40,8 @@ impl Actions<'_> {
     /// Returns the reply to a request for an action or for the list of timeouts, and `None` for any
     /// other path. Waits for the store of the timer.
     pub(crate) fn reply(&self, request: &Request) -> Option<Reply> {
-        let (path, method) = (request.path(), request.method());
+        let path = request.path();
+        let method = request.method();
         let result = match path.strip_prefix("/actions/") {
             Some(_) if method != "POST" => {
                 return Some(Reply::text(405, "Allow: POST\r\n", "405: an action is a POST\n"));
@@ -115,9 +116,11 @@ impl Actions<'_> {
     /// the beginning of a key.
     fn list(&self, request: &Request) -> Result<String, Refusal> {
         let parameter = |name| request.parameter(name).filter(|value| !value.is_empty());
-        let (timer, topic) = (self.timer(request)?, parameter("topic"));
+        let timer = self.timer(request)?;
+        let topic = parameter("topic");
         let mut filter = Filter::new();
-        (filter.topic, filter.key_prefix) = (topic.clone(), parameter("key"));
+        filter.topic = topic.clone();
+        filter.key_prefix = parameter("key");
         let pending = timer.list(&filter, None, LISTED).map_err(failed)?;
         let dead = timer.dead_letters(topic.as_deref(), None, LISTED).map_err(failed)?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros() as i64;

@@ -47,7 +47,8 @@ fn circles_of(root: &str, roots: &BTreeSet<&str>, files: &[File]) -> Vec<String>
     let files = reachable(&arrows.iter().map(|(from, named)| (*from, named.keys().copied().collect())).collect());
     let may = |from: &str| MAY_FORM_CIRCLES.iter().any(|folder| from.starts_with(folder));
     let is_on_circle = |from: &str, to: &str| {
-        let (of, other) = (top(from), top(to));
+        let of = top(from);
+        let other = top(to);
         !may(from) && (reach(&files, to, from) || of != other && reach(&modules, &other, &of))
     };
     let found = each(&arrows).filter(|(from, to, _)| is_on_circle(from, to));
@@ -134,7 +135,8 @@ fn member(source: &Source, at: &str, named: &[String], steps: usize) -> Option<(
 /// Returns the names that each name leads to, directly or through others.
 fn reachable<T: Ord + Clone>(arrows: &BTreeMap<T, BTreeSet<T>>) -> BTreeMap<T, BTreeSet<T>> {
     let from = |start: &T| {
-        let (mut reached, mut left) = (BTreeSet::new(), vec![start]);
+        let mut reached = BTreeSet::new();
+        let mut left = vec![start];
         while let Some(name) = left.pop() {
             left.extend(arrows.get(name).into_iter().flatten().filter(|name| reached.insert((*name).clone())));
         }
