@@ -38,9 +38,10 @@
 //! timeout reads one chunk of the backlog if more than half of the items are of this kind, and
 //! removes those in the chunk.
 
-use crate::counters::Lateness;
+use crate::counters::LateCause;
 use crate::deadline::Nanos;
 use crate::entry::Timeout;
+use crate::lateness::Timeline;
 use crate::sync::{Arc, AtomicUsize, Mutex, Ordering};
 use std::collections::VecDeque;
 
@@ -60,13 +61,9 @@ pub(crate) struct Handover {
     pub(crate) due: Nanos,
     /// The beginning of the batch with which it was handed over.
     pub(crate) at: Nanos,
-    /// Splits the time from `due` to `at`. `None` if that time is short.
-    pub(crate) before: Option<Arc<Split>>,
+    /// The worker's timeline up to `at`. `None` if the task was late by a short time.
+    pub(crate) before: Option<Arc<Timeline<LateCause>>>,
 }
-
-/// A function that splits the time from a moment to a later one, and names the task that worked for
-/// much of it.
-pub(crate) type Split = dyn Fn(Nanos) -> (Lateness, Option<&'static str>) + Send + Sync;
 
 /// A timeout that was handed over.
 pub(crate) type Item = (Timeout, Handover);

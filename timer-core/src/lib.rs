@@ -85,6 +85,8 @@ mod error;
 pub mod future;
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 mod handle;
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+pub mod lateness;
 #[cfg(all(test, timer_loom))]
 mod loom_models;
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]

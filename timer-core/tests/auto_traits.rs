@@ -40,6 +40,9 @@ auto_traits! {
     timer_core::TimeoutFuture<Task>: 1 0 1 0,
     timer_core::TimeoutFuture<Pinned>: 1 1 0 1,
     time::EnterGuard: 0 0 1 1,
+    // Lateness.
+    timer_core::lateness::Timeline<timer_core::LateCause>: 1 1 1 1,
+    timer_core::lateness::WorstRuns<(), ()>: 1 1 1 1,
     // Delay queues.
     delay_queue::DelayMap<(), ()>: 1 1 1 1,
     delay_queue::DelayQueue<()>: 1 1 1 1,

@@ -1,13 +1,15 @@
 //! A histogram for each cause of lateness.
 
 use super::counter::Counter;
-use super::lateness::{CAUSES, LateCause, Lateness};
+use super::lateness::{LateCause, Lateness};
 use crate::deadline::Nanos;
 use crate::sync::OnceLock;
 use std::time::Duration;
 
 /// The shortest part of a cause that is counted, in nanoseconds. It is half of the first bound.
 const LEAST: Nanos = 1_000_000;
+
+const CAUSES: usize = LateCause::ALL.len();
 
 const BOUNDS: usize = LateRuns::BOUNDS.len();
 
@@ -215,7 +217,7 @@ mod tests {
         let parts = [999_999, 1_000_000, 1_999_999, 2_000_000, 65_535_999_999, 65_536_000_000, u64::MAX / 4];
         for part in parts {
             let mut lateness = Lateness::default();
-            lateness.add(LateCause::Turn, part);
+            lateness.add_nanos(LateCause::Turn, part);
             counters.record(&lateness, 3);
         }
         let late = counters.get();

@@ -3,21 +3,20 @@
 
 mod counter;
 mod expiry_time;
+mod histogram;
 mod in_flight;
 mod lag;
 mod late_runs;
 mod lateness;
 mod recent_max;
 mod stats;
-mod worst;
 
 pub(crate) use counter::{Counter, Limit};
+pub use histogram::LagSnapshot;
 #[cfg(all(test, timer_loom))]
 pub(crate) use in_flight::InFlight;
 pub(crate) use lag::LagHistogram;
-pub use lag::LagSnapshot;
 pub use late_runs::LateRuns;
 pub use lateness::{LateCause, LateRun, Lateness};
 pub(crate) use stats::TimerCounters;
 pub use stats::TimerStats;
-pub(crate) use worst::MIN_LATENESS;

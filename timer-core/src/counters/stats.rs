@@ -2,12 +2,16 @@
 
 use super::counter::Counter;
 use super::expiry_time::ExpiryTime;
+use super::histogram::LagSnapshot;
 use super::in_flight::InFlight;
-use super::lag::{LagHistogram, LagSnapshot};
+use super::lag::LagHistogram;
 use super::late_runs::{LateRunCounters, LateRuns};
-use super::lateness::{Lateness, LatenessTotals};
+use super::lateness::{LateRun, Lateness, LatenessTotals};
 use super::recent_max::RecentMax;
-use super::worst::WorstRuns;
+use crate::clock;
+use crate::deadline::Nanos;
+use crate::lateness::WorstRuns;
+use crate::sync::Mutex;
 use std::time::Duration;
 
 /// The counters of a timer. Its shards count the timeouts that were accepted and cancelled. Any
@@ -40,7 +44,8 @@ pub(crate) struct TimerCounters {
     pub(crate) lock_waits: Counter,
     pub(crate) lateness: LatenessTotals,
     pub(crate) late_runs: LateRunCounters,
-    pub(crate) worst: WorstRuns,
+    /// By the names of the tasks. Threads that record runs only try to lock it.
+    pub(crate) worst: Mutex<WorstRuns<&'static str, LateRun>>,
     pub(crate) in_flight: InFlight,
     /// Written by the turn's thread.
     pub(crate) tick_lag: LagHistogram,
@@ -56,6 +61,25 @@ impl TimerCounters {
     /// Returns the number of expired timeouts.
     pub(crate) fn expired(&self) -> u64 {
         self.expired.get() + self.expired_elsewhere.get()
+    }
+
+    /// Keeps a run of `task`, which was late by `late` at `now`, if it is among the worst. Only
+    /// then calls `split`, which returns the parts of its lateness and the task that it waited for.
+    /// Does nothing if the list is locked, because the worker does not wait for a reader.
+    #[cold]
+    pub(crate) fn offer(
+        &self,
+        task: &'static str,
+        late: Nanos,
+        now: Nanos,
+        split: impl FnOnce() -> (Lateness, Option<&'static str>),
+    ) {
+        let Some(mut worst) = self.worst.try_lock() else { return };
+        let at = clock::instant(now);
+        worst.offer(task, Duration::from_nanos(late), at, || {
+            let (lateness, behind) = split();
+            LateRun { task, behind, lateness, at }
+        });
     }
 }
 

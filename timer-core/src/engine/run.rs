@@ -4,10 +4,11 @@
 //! lock while the task runs or is dropped.
 
 use crate::backlog::Handover;
-use crate::counters::{LateCause, Lateness, MIN_LATENESS};
+use crate::counters::{LateCause, Lateness};
 use crate::deadline::{Deadline, IMMEDIATE, Nanos};
 use crate::entry::state::Runs;
 use crate::entry::{Period, TaskRight, Timeout};
+use crate::lateness::MIN_LATENESS;
 use crate::shard::Block;
 use crate::sync::{Arc, Running, event_of, while_running};
 use crate::timer_context::TimerContext;
@@ -72,15 +73,16 @@ impl Handover {
         if deadline > self.at {
             // The timeout was moved and handed over again, and this is its first item.
             let mut lateness = Lateness::default();
-            lateness.add(LateCause::Executor, now.saturating_sub(deadline));
+            lateness.add_nanos(LateCause::Executor, now.saturating_sub(deadline));
             return (lateness, None);
         }
-        let (mut lateness, behind) = self.before.as_ref().map(|split| split(self.due)).unwrap_or_default();
+        let (mut lateness, behind) =
+            self.before.as_ref().map(|line| line.explain(self.due, LateCause::Tasks)).unwrap_or_default();
         if self.before.is_none() {
-            lateness.add(LateCause::Turn, self.at.saturating_sub(self.due));
+            lateness.add_nanos(LateCause::Turn, self.at.saturating_sub(self.due));
         }
-        lateness.add(LateCause::Tick, self.due.saturating_sub(deadline));
-        lateness.add(LateCause::Executor, now.saturating_sub(self.at));
+        lateness.add_nanos(LateCause::Tick, self.due.saturating_sub(deadline));
+        lateness.add_nanos(LateCause::Executor, now.saturating_sub(self.at));
         (lateness, behind)
     }
 }
@@ -142,7 +144,7 @@ fn start_queued(timeout: &Timeout, handover: &Handover, context: &TimerContext, 
     counters.lateness.add_queued(queued);
     counters.late_runs.record_queued(queued);
     if lag >= MIN_LATENESS + context.tick_nanos() {
-        counters.worst.offer(timeout.kind().name(), lag, now, || handover.split(due, now));
+        counters.offer(timeout.kind().name(), lag, now, || handover.split(due, now));
     }
     if timeout.runs() == Runs::Once {
         context.end_expired_elsewhere();

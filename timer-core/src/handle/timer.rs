@@ -1,5 +1,6 @@
 //! The handle of a timer, and the handle that does not keep it alive.
 
+use crate::clock;
 use crate::counters::{LateRun, TimerStats};
 use crate::engine::{Engine, StopReport, Unprocessed};
 use crate::error::{RejectReason, StopError};
@@ -277,7 +278,7 @@ impl Timer {
     #[doc(alias = "slowest")]
     pub fn worst(&self) -> Vec<LateRun> {
         let context = &self.engine.context;
-        context.counters.worst.get(context.now())
+        context.counters.worst.lock().get(clock::instant(context.now()))
     }
 
     /// Returns a handle that does not keep the timer running.

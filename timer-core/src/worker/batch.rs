@@ -6,11 +6,12 @@ use super::slow::{Blame, SlowTasks};
 use super::sweep::Sweeper;
 use super::timeline::Timeline;
 use crate::backlog::{Handover, Item};
-use crate::counters::{LateCause, MIN_LATENESS};
+use crate::counters::LateCause;
 use crate::deadline::Nanos;
 use crate::engine::{Engine, QueuedTask, run, run_one_abandoned};
 use crate::entry::Timeout;
 use crate::entry::state::{self, Due};
+use crate::lateness::MIN_LATENESS;
 use crate::shard::{Shard, Slot, Slots};
 use crate::sync::Arc;
 use crate::timer_context::TimerContext;
@@ -58,8 +59,8 @@ pub(super) struct Batch {
     tasks: Vec<Task>,
     /// The runs of the timeouts for the executor.
     queued: Runs,
-    /// The hand-over of the last late task, and the time at which the timeline in it begins.
-    handover: (Nanos, Handover),
+    /// The hand-over of the last late task.
+    handover: Handover,
     /// The number of tasks after which this batch ends.
     size: usize,
     /// The entries that were moved to a later deadline, with their new ticks.
@@ -205,13 +206,11 @@ impl Batch {
         if now.saturating_sub(due) < MIN_LATENESS {
             return Handover { due, at: now, before: None };
         }
-        let (since, last) = &self.handover;
-        if due < *since || last.at != now {
-            let copy = self.timeline.since(due);
-            let since = copy.begin();
-            self.handover = (since, Handover { due, at: now, before: Some(Arc::new(move |due| copy.split(due))) });
+        if self.handover.at != now {
+            let before = Some(Arc::new(self.timeline.causes().clone()));
+            self.handover = Handover { due, at: now, before };
         }
-        Handover { due, ..self.handover.1.clone() }
+        Handover { due, ..self.handover.clone() }
     }
 
     /// Ends a batch that began at `began`. Hands it over if there is an executor, and records the
@@ -224,11 +223,11 @@ impl Batch {
         }
         let context = &*engine.context;
         let now = context.now();
-        self.queued.split(&mut self.timeline, context, &mut self.slow);
+        self.queued.split(self.timeline.causes(), context, &mut self.slow);
         self.size = BATCH.min(2 * self.size);
         if ran > 0 {
             let blame = self.attribute(ran, began, now);
-            self.ran.split(&mut self.timeline, context, &mut self.slow);
+            self.ran.split(self.timeline.causes(), context, &mut self.slow);
             self.slow.record(engine, ran, began, now, blame);
             self.ran.record(&context.counters.inline_lag, now);
             self.ran.clear();

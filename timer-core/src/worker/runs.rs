@@ -6,10 +6,10 @@
 //! many late runs represent the others.
 
 use super::slow::SlowTasks;
-use super::timeline::Timeline;
-use crate::counters::{LagHistogram, LateCause, Lateness, MIN_LATENESS};
+use crate::counters::{LagHistogram, LateCause, Lateness};
 use crate::deadline::{IMMEDIATE, Nanos};
 use crate::entry::TaskKind;
+use crate::lateness::{MIN_LATENESS, Timeline};
 use crate::timer_context::TimerContext;
 
 /// The largest number of late runs that one run represents in the histograms.
@@ -32,10 +32,11 @@ impl Run {
         self.kind.address() == other.kind.address()
     }
 
-    /// Splits the lateness until the end of the timeline.
-    fn split(&self, timeline: &Timeline) -> (Lateness, Option<&'static str>) {
-        let (mut lateness, behind) = timeline.split(self.due);
-        lateness.add(LateCause::Tick, self.due - self.deadline);
+    /// Splits the lateness until the end of the timeline, and names the task that worked for much
+    /// of it.
+    fn explain(&self, timeline: &Timeline<LateCause>) -> (Lateness, Option<&'static str>) {
+        let (mut lateness, behind) = timeline.explain(self.due, LateCause::Tasks);
+        lateness.add_nanos(LateCause::Tick, self.due - self.deadline);
         (lateness, behind)
     }
 }
@@ -75,7 +76,7 @@ impl Runs {
 
     /// Splits the lateness of the runs until the end of the timeline.
     #[inline]
-    pub(super) fn split(&self, timeline: &mut Timeline, context: &TimerContext, slow: &mut SlowTasks) {
+    pub(super) fn split(&self, timeline: &Timeline<LateCause>, context: &TimerContext, slow: &mut SlowTasks) {
         if self.runs.is_empty() {
             return;
         }
@@ -92,7 +93,7 @@ impl Runs {
             (due, count as u64)
         });
         let mut sums = timeline.split_all(moments);
-        sums.add(LateCause::Tick, ticks);
+        sums.add_nanos(LateCause::Tick, ticks);
         context.counters.lateness.add(&sums);
         slow.waited(self.runs.iter().map(|run| run.due), context);
         if late > 0 {
@@ -102,7 +103,7 @@ impl Runs {
 
     /// Counts the `late` runs that were due by `long_ago` by causes, and offers the worst ones.
     #[cold]
-    fn explain(&self, late: usize, long_ago: Nanos, timeline: &Timeline, context: &TimerContext) {
+    fn explain(&self, late: usize, long_ago: Nanos, timeline: &Timeline<LateCause>, context: &TimerContext) {
         let counters = &context.counters;
         // Eight of 16 late runs are recorded, and two of 64.
         let each = (late * late / 128).clamp(1, MAX_PER_SAMPLE);
@@ -113,7 +114,7 @@ impl Runs {
         for run in self.runs.iter().filter(|run| run.due <= long_ago) {
             if left == next {
                 next = left.saturating_sub(each);
-                counters.late_runs.record(&run.split(timeline).0, (left - next) as u64);
+                counters.late_runs.record(&run.explain(timeline).0, (left - next) as u64);
             }
             left -= 1;
             let is_as_late = |kept: &Run| kept.is_like(run) && kept.deadline <= run.deadline;
@@ -127,7 +128,7 @@ impl Runs {
         }
         for run in worst.into_iter().flatten() {
             let now = timeline.end();
-            counters.worst.offer(run.kind.name(), now - run.deadline, now, || run.split(timeline));
+            counters.offer(run.kind.name(), now - run.deadline, now, || run.explain(timeline));
         }
     }
 

@@ -138,7 +138,7 @@ impl Dispatcher {
     /// that ran or were handed over.
     fn go_round(&mut self) -> usize {
         let Self { engine, visits, batch } = self;
-        let began = batch.timeline.end();
+        let began = batch.timeline.causes().end();
         let share = ROUND / visits.iter().filter(|visit| visit.is_open).count().max(1) as u64;
         let open = visits.iter_mut().filter(|visit| visit.is_open);
         let expired = open.map(|visit| visit.go_on(batch, engine, share)).sum();

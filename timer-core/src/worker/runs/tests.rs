@@ -5,9 +5,9 @@ use crate::counters::{LateCause, LateRun};
 use crate::deadline::{Deadline, Nanos};
 use crate::engine::Engine;
 use crate::entry::{Closure, Hooked, Timeout, TimerTask};
+use crate::lateness::SPLITS;
 use crate::sync::{Arc, Mutex};
 use crate::worker::Dispatcher;
-use crate::worker::timeline::SPLITS;
 use std::time::Duration;
 use timer_executor::{Task, TaskExecutor};
 
@@ -61,7 +61,8 @@ impl World {
         let late = stats.late_runs;
         assert!(late.sum(cause) >= total.mul_f64(0.9), "{late:?}");
         assert!(LateCause::ALL.iter().all(|other| *other == cause || late.sum(*other) <= total / 20), "{late:?}");
-        let worst = self.engine.context.counters.worst.get(self.engine.context.now());
+        let now = crate::clock::instant(self.engine.context.now());
+        let worst = self.engine.context.counters.worst.lock().get(now);
         let Some(worst) = worst.first() else { panic!("no run is known as late") };
         assert_eq!(worst.lateness.main_cause(), Some(cause), "{worst:?}");
         *worst

@@ -17,8 +17,8 @@ fn woken() -> Timeline {
 
 /// Returns the parts of the time from [`START`], in milliseconds.
 fn parts<const N: usize>(timeline: &Timeline, causes: [LateCause; N]) -> [Nanos; N] {
-    let (parts, _) = timeline.split(START);
-    assert_eq!(parts.nanos(), timeline.end() - START);
+    let parts = timeline.causes.split(START, timeline.causes.end());
+    assert_eq!(parts.total_nanos(), timeline.causes.end() - START);
     causes.map(|cause| parts.part_nanos(cause) / MILLI)
 }
 
@@ -45,7 +45,7 @@ fn a_batch_that_loses_its_cpu_after_a_wait_for_a_lock_is_no_tasks_fault() {
     CPU_USE.set(Some((2 * MILLI, 1)));
     assert_eq!(timeline.extend_by_work(START + 16 * MILLI, Tasks, Some("innocent"), 0), 9 * MILLI);
     assert_eq!(parts(&timeline, [Lock, Turn, Tasks, System]), [5, 1, 1, 9]);
-    assert_eq!(timeline.split(START).1, None, "tasks had less than a tenth");
+    assert_eq!(timeline.causes.explain(START, Tasks).1, None, "tasks had less than a tenth");
 }
 
 #[test]
@@ -54,20 +54,5 @@ fn a_task_that_blocks_counts_all_of_its_time() {
     CPU_USE.set(Some((MILLI, 1)));
     assert_eq!(timeline.extend_by_work(START + 10 * MILLI, Tasks, Some("blocks"), 0), 0);
     assert_eq!(parts(&timeline, [Tasks, System]), [10, 0]);
-    assert_eq!(timeline.split(START).1, Some("blocks"));
-}
-
-#[test]
-fn many_moments_are_split_as_one_by_one() {
-    let mut timeline = woken();
-    for nth in 0..3 * CAPACITY as u64 {
-        timeline.extend(START + nth * nth * 1_000, [Turn, Tasks, System][nth as usize % 3], None);
-    }
-    let moments: Vec<Nanos> = (0..1_000).map(|nth| START + nth * 7_919_000 % (timeline.end() - START)).collect();
-    let mut sums = Lateness::default();
-    for moment in &moments {
-        LateCause::ALL.into_iter().for_each(|cause| sums.add(cause, timeline.split(*moment).0.part_nanos(cause)));
-    }
-    assert_eq!(timeline.split_all(moments.into_iter().map(|moment| (moment, 1))), sums);
-    assert_eq!(timeline.split_all(std::iter::empty()), Lateness::default());
+    assert_eq!(timeline.causes.explain(START, Tasks).1, Some("blocks"));
 }
