@@ -3,7 +3,7 @@
 //! A [`SqliteHandle`] knows the file of its store. The connection that a timer passes to the work
 //! knows its file, too. If the two differ, the work does not run.
 
-use super::SqliteStore;
+use super::file_connection::FileConnection;
 use super::owner::Place;
 use rusqlite::Connection;
 use std::error::Error as StdError;
@@ -11,27 +11,6 @@ use std::fmt;
 use std::future::Future;
 use std::ops::{Deref, DerefMut};
 use timer_durable::{Due, DurableTimer, Error, Transaction};
-
-/// The connection of a store, with the file that it has opened.
-#[derive(Debug)]
-pub(super) struct FileConnection {
-    pub(super) connection: Connection,
-    pub(super) file: Place,
-}
-
-impl Deref for FileConnection {
-    type Target = Connection;
-
-    fn deref(&self) -> &Connection {
-        &self.connection
-    }
-}
-
-impl DerefMut for FileConnection {
-    fn deref_mut(&mut self) -> &mut Connection {
-        &mut self.connection
-    }
-}
 
 /// An open transaction in the file of a store, with its connection.
 ///
@@ -69,7 +48,7 @@ impl<'t> DerefMut for SqliteTransaction<'_, 't> {
 
 /// A handle of the file of a store, which runs the user's work in transactions of its timer.
 ///
-/// [`SqliteStore::handle`] returns it, before the timer takes the store. It holds neither the file
+/// [`SqliteStore::handle`](crate::SqliteStore::handle) returns it, before the timer takes the store. It holds neither the file
 /// nor the timer open.
 ///
 /// # Examples
@@ -100,16 +79,11 @@ pub struct SqliteHandle {
 /// The error of work on the connection.
 type WorkError = Box<dyn StdError + Send + Sync>;
 
-impl SqliteStore {
-    /// Returns a handle for transactions with tables of the user in the same file. A program takes
-    /// it before it opens the timer on the store.
-    #[must_use]
-    pub fn handle(&self) -> SqliteHandle {
-        SqliteHandle { file: self.connection.file.clone() }
-    }
-}
-
 impl SqliteHandle {
+    pub(super) fn new(file: Place) -> Self {
+        Self { file }
+    }
+
     /// Runs `work` in a transaction of the timer's file and commits it if `work` returns a value.
     /// An order and the timeout that closes it are written together or not at all.
     ///

@@ -1,7 +1,7 @@
 //! A store of durable timeouts in an SQLite file, which one process owns.
 //!
 //! [`SqliteStore`] is a store for a [`DurableTimer`](timer_durable::DurableTimer). SQLite is
-//! compiled in, so nothing has to be installed. The [book] has a chapter on backups. The book of
+//! compiled in, so nothing has to be installed. The [book] covers backups and faults. The book of
 //! `timer-durable` has the promises.
 //!
 //! ```no_run
@@ -39,6 +39,7 @@
 
 pub mod book;
 mod clock;
+mod file_connection;
 mod foreign;
 mod handle;
 mod log;
@@ -61,8 +62,8 @@ mod unreadable;
 mod version;
 
 use clock::Clock;
+use file_connection::FileConnection;
 use foreign::ForeignWrites;
-use handle::FileConnection;
 pub use handle::{OtherStoreError, SqliteHandle, SqliteTransaction};
 use log::Log;
 use open::Opened;
@@ -182,6 +183,13 @@ impl SqliteStore {
     /// [`OpenError`] if the file cannot be written.
     pub fn upgrade(&mut self) -> Result<(), OpenError> {
         self.schema.upgrade(&self.connection, &self.path)
+    }
+
+    /// Returns a handle for transactions with tables of the user in the same file. A program takes
+    /// it before it opens the timer on the store.
+    #[must_use]
+    pub fn handle(&self) -> SqliteHandle {
+        SqliteHandle::new(self.connection.file.clone())
     }
 
     /// Returns the path that was given to [`open`](Self::open).

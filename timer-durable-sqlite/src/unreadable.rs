@@ -82,7 +82,8 @@ pub(super) fn dead_letters(
 }
 
 fn letter(row: &Row<'_>) -> Result<DeadLetter> {
-    let (topic, reason): (String, String) = (row.get(2)?, row.get(7)?);
+    let topic: String = row.get(2)?;
+    let reason: String = row.get(7)?;
     let mut letter = DeadLetter::new(id(row.get(0)?), row.get(1)?, topic, reason);
     letter.key = row.get(3)?;
     letter.attempt = row.get(4)?;

@@ -9,9 +9,25 @@
 //! taken over answers [`StoreError::Fenced`]. A store that belongs to one process, such as an
 //! SQLite file, owns everything and needs no upkeep.
 //!
-//! The module `conformance` (feature `conformance`) checks an implementation.
+//! # A store of your own
+//!
+//! A store implements [`Reader`] and [`Store`]. The module [`transaction`](crate::transaction) has
+//! the meaning of each operation, and `conformance` (feature `conformance`) checks an
+//! implementation. These parts are the same in every store, so it takes them from here:
+//!
+//! | rule | part |
+//! |---|---|
+//! | the inserts that a caller may repeat, and the time for which the tombstone of an id lasts | [`TimeoutId::repeatable_until`], [`TimeoutId::oldest_repeatable`] |
+//! | the due time of a pending timeout that a call debounces or updates | [`Insert::debounced`], [`Insert::updated_due`] |
+//! | whether a batch of all or none is kept | [`are_accepted`](crate::transaction::are_accepted) |
+//! | the id and the key that an operation names | [`Operation::id`], [`Operation::key`] |
+//! | the rows of a list | [`Filter::shows`], [`Filter::keys`] |
+//! | the numbers of timeouts of each topic by due time | [`DueCounts`] |
+//! | the end of a lease, also while the machine is suspended | [`LeaseTime`] |
+//! | the begin of virtual time, and lengths of time in microseconds | [`VIRTUAL_START`], [`micros`], [`between`] |
 
 mod boxed;
+mod dead_letter;
 mod due;
 mod error;
 mod figures;
@@ -19,6 +35,7 @@ mod pending;
 mod reader;
 
 pub use crate::time::{LeaseTime, Micros, VIRTUAL_START, When, between, micros};
+pub use dead_letter::DeadLetter;
 pub use due::{DueCounts, TopicDue};
 pub use error::StoreError;
 pub use figures::{Counts, Membership};
@@ -26,6 +43,8 @@ pub use pending::{Filter, Pending, PendingRow, StoredPending, TimeoutState};
 pub use reader::{Connect, Reader};
 
 use crate::TimeoutId;
+#[cfg(doc)]
+use crate::transaction::Insert;
 use crate::transaction::{Operation, Outcome, Target};
 use std::any::Any;
 use std::ops::Range;
@@ -71,49 +90,6 @@ pub struct Upkeep {
     pub foreign: Vec<Position>,
     /// Whether another instance may have paused or resumed a topic.
     pub pauses_changed: bool,
-}
-
-/// A timeout that has failed for good.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct DeadLetter {
-    /// The id of the timeout.
-    pub id: TimeoutId,
-    /// Its due time.
-    pub due: Micros,
-    /// Its topic.
-    pub topic: String,
-    /// Its key.
-    pub key: Option<String>,
-    /// The number of its last attempt.
-    pub attempt: u32,
-    /// The format of the payload.
-    pub format: i16,
-    /// The payload, as it was written.
-    pub payload: Vec<u8>,
-    /// The reason for the failure.
-    pub reason: String,
-    /// The time at which it was buried.
-    pub died: Micros,
-}
-
-impl DeadLetter {
-    /// Returns a dead letter without key, with an empty payload.
-    #[must_use]
-    pub fn new(id: TimeoutId, due: Micros, topic: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self {
-            id,
-            due,
-            topic: topic.into(),
-            key: None,
-            attempt: 0,
-            format: 0,
-            payload: Vec::new(),
-            reason: reason.into(),
-            died: 0,
-        }
-    }
 }
 
 /// An open transaction of a store, for the work of [`Store::transact`].

@@ -207,7 +207,8 @@ pub(super) fn dead_letters(
 }
 
 fn letter(row: &Row) -> DeadLetter {
-    let (topic, reason): (String, String) = (row.get(2), row.get(7));
+    let topic: String = row.get(2);
+    let reason: String = row.get(7);
     let mut letter = DeadLetter::new(write::id(row, 0), row.get(1), topic, reason);
     letter.key = row.get(3);
     letter.attempt = row.get::<_, i32>(4).unsigned_abs();

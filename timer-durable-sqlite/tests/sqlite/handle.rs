@@ -17,12 +17,15 @@ fn assert_refused(handle: &SqliteHandle, result: Result<(), Error>) {
 
 #[test]
 fn a_handle_of_another_file_is_an_error_of_the_call() {
-    let (folder, other) = (Folder::new(), Folder::new());
+    let folder = Folder::new();
+    let other = Folder::new();
     let foreign = SqliteStore::open(other.file()).unwrap().handle();
     let store = SqliteStore::open(folder.file()).unwrap();
     let own = store.handle();
     let (sender, ran) = channel();
-    let (closing, wrong, sender) = (own.clone(), foreign.clone(), Mutex::new(sender));
+    let closing = own.clone();
+    let wrong = foreign.clone();
+    let sender = Mutex::new(sender);
     let close = move |due: &Due<()>| {
         let refused = wrong.complete(due, |_| Ok(()));
         closing.complete(due, |tx| Ok(tx.connection().execute_batch("create table closed(n)")?))?;

@@ -16,7 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn open(file: &Path) -> (DurableTimer, SqliteHandle) {
     let store = SqliteStore::open(file).unwrap();
-    let (sqlite, closing) = (store.handle(), store.handle());
+    let sqlite = store.handle();
+    let closing = sqlite.clone();
     let close = move |due: &Due<String>| {
         let (number, rolls_back) = (due.payload().clone(), fastrand::u8(..4) == 0);
         // After a rollback, an `Ok` does not end the timeout.

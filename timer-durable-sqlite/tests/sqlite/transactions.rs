@@ -16,7 +16,8 @@ fn an_order_and_its_timeout_share_a_file() {
     let folder = Folder::new();
     let (sender, ran) = channel();
     let store = SqliteStore::open(folder.file()).unwrap();
-    let (sqlite, closing) = (store.handle(), store.handle());
+    let sqlite = store.handle();
+    let closing = sqlite.clone();
     let handler = move |due: &Due<String>| {
         let number = due.payload().clone();
         closing.complete(due, move |tx| Ok(tx.connection().execute("insert into closed values (?1)", [number])?))?;

@@ -1,0 +1,26 @@
+//! A connection that knows its file.
+
+use super::owner::Place;
+use rusqlite::Connection;
+use std::ops::{Deref, DerefMut};
+
+/// The connection of a store, with the file that it has opened.
+#[derive(Debug)]
+pub(super) struct FileConnection {
+    pub(super) connection: Connection,
+    pub(super) file: Place,
+}
+
+impl Deref for FileConnection {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.connection
+    }
+}
+
+impl DerefMut for FileConnection {
+    fn deref_mut(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+}
