@@ -280,7 +280,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("timer-durable-owner-{}", std::process::id()));
         fs::write(&path, "").unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "sqlite::owner::tests::a_lock_of_a_dead_process_counts_for_nothing"]).env(CHILD, &path);
+        child.args(["--exact", "owner::tests::a_lock_of_a_dead_process_counts_for_nothing"]).env(CHILD, &path);
         assert!(!child.status().unwrap().success());
         let owner = Owner::take(&path).unwrap();
         let own = std::process::id();
