@@ -87,6 +87,7 @@ impl Figures {
         let (is_healthy, leases) = self.durable.leases(Instant::now());
         #[cfg(not(feature = "durable"))]
         let is_healthy = true;
+        #[cfg(not(feature = "durable"))]
         let leases = String::new();
         (is_healthy, format!("{}\n{leases}", if is_healthy { "ok" } else { "a lease is too old" }))
     }
