@@ -23,7 +23,7 @@ fn source(extension: &str) -> String {
 
 /// Returns the functions with the attribute `test` in the tests of the crates.
 fn tests() -> BTreeSet<String> {
-    let texts: Vec<String> = CRATES.iter().flat_map(|name| texts(&folder(name).join("tests"), "rs")).collect();
+    let texts: Vec<String> = CRATES.iter().flat_map(|name| texts(&folder(name), "rs")).collect();
     let functions = texts.iter().flat_map(|text| text.split("\n#[test]\n").skip(1)).map(|test| {
         let line = test.lines().find(|line| !line.starts_with("#[")).unwrap_or_default();
         let name = line.strip_prefix("fn ").and_then(|line| line.strip_suffix("() {"));
