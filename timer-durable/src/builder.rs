@@ -1,5 +1,6 @@
 //! The builder of a timer.
 
+mod check;
 mod topics;
 
 use crate::engine::{Keeper, Settings, THREADS, TopicSettings};
@@ -245,31 +246,7 @@ impl DurableTimerBuilder {
     }
 
     fn assemble<S: Store>(mut self, store: S, manual: Option<&Arc<ManualKeeper>>) -> Result<(Parts, Keeper<S>), Error> {
-        let least = |name, given: usize, least, allowed| {
-            if given < least { Err(Error::Setting { name, given: given.to_string(), allowed }) } else { Ok(()) }
-        };
-        if self.name.contains('\0') {
-            let given = format!("{:?}", self.name);
-            return Err(Error::Setting { name: "name", given, allowed: "a name without NUL characters" });
-        }
-        let handled_elsewhere = self.elsewhere.iter().find(|topic| self.topics.contains_key(*topic));
-        if let Some(topic) = self.repeated.as_ref().or(handled_elsewhere) {
-            return Err(Error::Setting { name: "topic", given: topic.to_string(), allowed: "each topic once" });
-        }
-        least("capacity", self.capacity, 4, "at least 4")?;
-        least("max_running", self.max_running, 1, "at least 1")?;
-        if self.lacks_spawn {
-            let (given, allowed) = ("none".to_owned(), "a function, because async topics need `spawn` before them");
-            return Err(Error::Setting { name: "spawn", given, allowed });
-        }
-        if let Some(name) = self.without_topic {
-            let (given, allowed) = ("no topic".to_owned(), "a topic before it");
-            return Err(Error::Setting { name, given, allowed });
-        }
-        self.topics.values().try_for_each(topics::check)?;
-        least("max_batch", self.max_batch, 1, "at least 1")?;
-        least("max_queued_calls", self.max_queued_calls, 1, "at least 1")?;
-        least("overdue_rate", self.overdue_rate.map_or(1, |rate| rate as usize), 1, "at least 1")?;
+        self.check()?;
         let (executor, pool): (Arc<dyn TaskExecutor>, _) = match (manual, self.executor) {
             (Some(manual), _) => (manual.executor(), None),
             (None, Some(executor)) => (executor, None),
@@ -278,7 +255,8 @@ impl DurableTimerBuilder {
                 (pool.clone(), Some(pool))
             }
         };
-        let (figures, channel) = (Arc::new(Figures::new(self.hides_keys)), crossbeam_channel::unbounded::<Message>());
+        let figures = Arc::new(Figures::new(self.hides_keys));
+        let channel = crossbeam_channel::unbounded::<Message>();
         let shutdown = Arc::<Shutdown>::default();
         let parts = Parts {
             name: self.name.clone(),
@@ -295,9 +273,9 @@ impl DurableTimerBuilder {
             max_payload: self.max_payload,
         };
         if manual.is_some() {
-            self.topics
-                .values_mut()
-                .for_each(|topic| topic.executor = topic.executor.as_ref().map(|_| executor.clone()));
+            for own in self.topics.values_mut().filter_map(|topic| topic.executor.as_mut()) {
+                *own = executor.clone();
+            }
         }
         let settings = Settings {
             name: self.name,

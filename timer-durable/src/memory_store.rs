@@ -4,6 +4,7 @@
 //! handles of the same store, so that a test can open it again after its timer was dropped.
 
 mod faults;
+mod inject;
 mod rows;
 
 pub use faults::{Fault, FaultPoint};

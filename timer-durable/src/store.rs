@@ -32,6 +32,7 @@ mod due;
 mod error;
 mod figures;
 mod pending;
+mod position;
 mod reader;
 
 pub use crate::time::{LeaseTime, Micros, VIRTUAL_START, When, between, micros};
@@ -40,6 +41,7 @@ pub use due::{DueCounts, TopicDue};
 pub use error::StoreError;
 pub use figures::{Counts, Membership};
 pub use pending::{Filter, Pending, PendingRow, StoredPending, TimeoutState};
+pub use position::Position;
 pub use reader::{Connect, Reader};
 
 use crate::TimeoutId;
@@ -50,34 +52,6 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// A position in the list of timeouts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position {
-    /// The due time.
-    pub due: Micros,
-    /// The id, which orders timeouts with the same due time.
-    pub id: TimeoutId,
-}
-
-impl Position {
-    /// The position before all timeouts.
-    pub const START: Self = Self { due: Micros::MIN, id: TimeoutId::from_u128(0) };
-    /// The position after all timeouts.
-    pub const END: Self = Self { due: Micros::MAX, id: TimeoutId::from_u128(u128::MAX) };
-
-    /// Returns the position of the first timeout that is due at `due` or later.
-    #[must_use]
-    pub const fn at(due: Micros) -> Self {
-        Self { due, id: TimeoutId::from_u128(0) }
-    }
-
-    /// Returns the next position.
-    #[must_use]
-    pub fn next(self) -> Self {
-        Self { due: self.due, id: TimeoutId::from_u128(self.id.as_u128().saturating_add(1)) }
-    }
-}
 
 /// The findings of [`Store::upkeep`]. A store fills the fields of the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

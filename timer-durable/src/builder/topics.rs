@@ -4,7 +4,6 @@ use super::DurableTimerBuilder;
 use crate::done::Done;
 use crate::due::Due;
 use crate::engine::{Handler, TopicSettings};
-use crate::error::Error;
 use crate::handler::{blocking, spawning};
 use crate::payload::Payload;
 use crate::retry::Retry;
@@ -147,18 +146,5 @@ impl DurableTimerBuilder {
     pub fn topic_elsewhere<P>(mut self, topic: Topic<P>) -> Self {
         self.elsewhere.push(topic.name.into());
         self
-    }
-}
-
-/// Returns an error if a setting of a topic is not allowed.
-pub(super) fn check(topic: &TopicSettings) -> Result<(), Error> {
-    let refuse = |name, allowed| Err(Error::Setting { name, given: "0".to_owned(), allowed });
-    match topic {
-        TopicSettings { time_limit: Some(Duration::ZERO), .. } => refuse("time_limit", "more than zero"),
-        TopicSettings { max_running: Some(0), .. } => refuse("max_running", "at least 1"),
-        TopicSettings { rate: Some((0, _) | (_, Duration::ZERO)), .. } => {
-            refuse("rate", "at least 1 in a period of more than zero")
-        }
-        _ => Ok(()),
     }
 }

@@ -1,8 +1,8 @@
 //! Timeouts that were read back, and the filter of a list.
 
+use super::position::Position;
 use crate::TimeoutId;
 use crate::payload::{Payload, PayloadError};
-use crate::store::Position;
 use crate::time::Micros;
 use std::ops::{Bound, Range, RangeBounds};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
