@@ -10,7 +10,6 @@ use crate::timer::DurableTimer;
 use crate::topic::Topic;
 use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 impl DurableTimer {
     /// Makes a dead letter pending again and due now. It gets a full number of attempts again, but
@@ -212,6 +211,6 @@ impl DurableTimer {
     /// ```
     #[must_use]
     pub fn worst(&self) -> Vec<DurableLateRun> {
-        self.inner.parts.figures.worst.get(Instant::now())
+        self.inner.parts.figures.worst()
     }
 }

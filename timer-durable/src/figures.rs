@@ -1,12 +1,13 @@
 //! The figures of a timer, as its keeper and its handlers write them.
 
 use crate::TimeoutId;
-use crate::lateness::{DurableLateRun, DurableLateness, WorstRuns};
+use crate::lateness::{DurableLateRun, DurableLateness};
 use crate::stats::Stats;
 use crate::topic_stats::TopicStats;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use timer_core::lateness::WorstRuns;
 
 /// Adds one to a figure that both a timer and a topic have.
 macro_rules! count {
@@ -21,7 +22,8 @@ pub(crate) use count;
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     stats: Mutex<Stats>,
-    pub(crate) worst: WorstRuns,
+    /// By their ids and the numbers of the attempts.
+    worst: Mutex<WorstRuns<(TimeoutId, u32), DurableLateRun>>,
     pub(crate) hides_keys: bool,
 }
 
@@ -32,6 +34,15 @@ impl Figures {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Stats> {
         self.stats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_worst(&self) -> MutexGuard<'_, WorstRuns<(TimeoutId, u32), DurableLateRun>> {
+        self.worst.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the worst attempts of the last minute, the worst first.
+    pub(crate) fn worst(&self) -> Vec<DurableLateRun> {
+        self.lock_worst().get(Instant::now())
     }
 
     /// Gives topics that the builder names figures of their own.
@@ -91,8 +102,9 @@ impl Figures {
         stats.lateness.add_all(lateness);
         stats.change_topic(topic, |topic| topic.lateness.add_all(lateness));
         drop(stats);
-        let (at, lateness) = (Instant::now(), *lateness);
-        self.worst.offer(&lateness, at, || {
+        let at = Instant::now();
+        let lateness = *lateness;
+        self.lock_worst().offer((id, attempt), lateness.total(), at, || {
             let key = key.filter(|_| !self.hides_keys);
             DurableLateRun { id, topic: topic.to_owned(), key: key.map(str::to_owned), attempt, lateness, at }
         });

@@ -84,6 +84,8 @@ mod reader_thread;
 mod reading;
 mod retry;
 mod schedule;
+#[cfg(feature = "serde")]
+mod serde_form;
 mod shutdown;
 mod stats;
 mod stop;

@@ -73,12 +73,15 @@ pub struct Stats {
     /// Positions that were read from the store.
     pub loaded: u64,
     /// How late attempts have begun on the store's clock.
+    #[cfg_attr(feature = "serde", serde(with = "crate::serde_form::histogram"))]
     pub lag: Histogram,
     /// The time by which all attempts have begun late, by cause. It also has the wait for a thread
     /// of the executor, and the time before the run was put back for lack of a handler, which
     /// [`lag`](Self::lag) leaves out.
+    #[cfg_attr(feature = "serde", serde(with = "crate::serde_form::lateness"))]
     pub lateness: DurableLateness,
     /// How long commits took.
+    #[cfg_attr(feature = "serde", serde(with = "crate::serde_form::histogram"))]
     pub commit_time: Histogram,
     /// The place of this process among those that share the store, or `None` if the store belongs
     /// to one process.

@@ -33,10 +33,11 @@ pub struct TopicStats {
     /// Timeouts that were too late to begin.
     pub expired: u64,
     /// How late attempts have begun on the store's clock.
+    #[cfg_attr(feature = "serde", serde(with = "crate::serde_form::histogram"))]
     pub lag: Histogram,
     /// The time by which attempts have begun late, by cause, as in
     /// [`Stats::lateness`](crate::Stats::lateness).
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[cfg_attr(feature = "serde", serde(default, with = "crate::serde_form::lateness"))]
     pub lateness: DurableLateness,
     /// The age of the oldest timeout that is due and has not begun, or zero. In a shared store
     /// another node may own the timeout.

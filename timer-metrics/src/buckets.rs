@@ -1,7 +1,6 @@
 //! The buckets of exported histograms.
 
 use std::time::Duration;
-use timer_core::LagSnapshot;
 
 const fn micros(n: u64) -> Duration {
     Duration::from_micros(n)
@@ -59,33 +58,6 @@ pub const DUE_BOUNDS: [Duration; 6] = [
     Duration::from_secs(3_600),
     Duration::from_secs(86_400),
 ];
-
-/// Returns the number of lags in each bucket, for an exporter of your own. The last bucket is above
-/// all bounds. `bounds` must be ascending. The sum of the numbers is the number of all lags.
-///
-/// # Examples
-///
-/// ```
-/// use timer_metrics::{LAG_BUCKETS, TimerMetrics, bucket_counts};
-///
-/// let timer = timer_core::Timer::new();
-/// for timer in TimerMetrics::from_iter([&timer]).snapshots() {
-///     let counts = bucket_counts(&timer.stats.start_lag, LAG_BUCKETS);
-///     assert_eq!(counts.len(), LAG_BUCKETS.len() + 1);
-/// }
-/// ```
-pub fn bucket_counts(lag: &LagSnapshot, bounds: impl IntoIterator<Item = Duration>) -> Vec<u64> {
-    let mut below = 0;
-    let mut counts = Vec::new();
-    for bound in bounds {
-        // After a bound that covers all lags, the other buckets are empty.
-        let up_to = if below == lag.count() { below } else { lag.count_up_to(bound).clamp(below, lag.count()) };
-        counts.push(up_to - below);
-        below = up_to;
-    }
-    counts.push(lag.count() - below);
-    counts
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,12 +1,13 @@
 //! The set of durable timers to export.
 
-mod collector;
 pub(crate) mod series;
 mod snapshot;
 
 pub use snapshot::DurableSnapshot;
 
+use crate::prometheus::SeriesCollector;
 use crate::watched::Watchlist;
+use prometheus_client::registry::Registry;
 use timer_durable::{DurableTimer, WeakDurableTimer};
 
 /// The durable timers that are exported.
@@ -118,6 +119,12 @@ impl DurableMetrics {
     /// appended to it, because two series with the same labels are not allowed.
     pub fn watch(&self, timer: &DurableTimer) {
         self.list.add(timer.name().to_owned(), timer.downgrade(), WeakDurableTimer::upgrade);
+    }
+
+    /// Adds this set to a registry. Timers that are watched later are exported as well. A scrape
+    /// makes the stores count what is due, and reads nothing else from them.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register_collector(Box::new(SeriesCollector(self.clone())));
     }
 
     /// Returns the living timer with this label.

@@ -4,21 +4,17 @@
 //! histograms. The publisher therefore publishes counters as absolute values and sets gauges. For a
 //! histogram it records the lags since the last call, each rounded up to a step of a fine ladder.
 
-#[cfg(feature = "durable")]
-mod durable;
 mod published;
 
-use crate::buckets::bucket_counts;
 #[cfg(feature = "durable")]
 use crate::durable::DurableMetrics;
-use crate::series::{BOUND, CAUSE, LABEL, SERIES, Series, Value, due};
-use crate::snapshot::TimerSnapshot;
+use crate::series;
+use crate::series::{Exported, Kind, LABEL, Labeled, Series, TimerSet};
 use crate::timer_metrics::TimerMetrics;
 use metrics::{Key, Label, Recorder, Unit};
 use published::{Published, Sample};
 use std::fmt;
 use std::time::Duration;
-use timer_core::LateCause;
 
 /// A publisher of the timers of a [`TimerMetrics`] through the facade `metrics`, under the same
 /// names as in Prometheus.
@@ -52,20 +48,30 @@ use timer_core::LateCause;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Publisher {
-    metrics: TimerMetrics,
-    is_described: bool,
-    published: Published,
+    timers: PublishedSet<TimerMetrics>,
     #[cfg(feature = "durable")]
-    durable: Durable,
+    durable: PublishedSet<DurableMetrics>,
 }
 
-/// The durable timers of a publisher.
-#[cfg(feature = "durable")]
+/// A set of timers, and the state of it that was published.
 #[derive(Default)]
-struct Durable {
-    metrics: DurableMetrics,
+struct PublishedSet<S> {
+    metrics: S,
     is_described: bool,
     published: Published,
+}
+
+impl<S: TimerSet> PublishedSet<S> {
+    fn describe(&mut self, recorder: &dyn Recorder) {
+        if !std::mem::replace(&mut self.is_described, true) {
+            S::Timer::SERIES.iter().for_each(|series| describe(recorder, series));
+        }
+    }
+
+    fn publish(&mut self, recorder: &dyn Recorder, timers: &[S::Timer]) {
+        let timers = timers.iter().map(|timer| (timer.number(), timer.label(), samples(timer)));
+        self.published.publish(recorder, timers);
+    }
 }
 
 impl TimerMetrics {
@@ -80,11 +86,9 @@ impl TimerMetrics {
     /// ```
     pub fn publisher(&self) -> Publisher {
         Publisher {
-            metrics: self.clone(),
-            is_described: false,
-            published: Published::default(),
+            timers: PublishedSet { metrics: self.clone(), ..PublishedSet::default() },
             #[cfg(feature = "durable")]
-            durable: Durable::default(),
+            durable: PublishedSet::default(),
         }
     }
 }
@@ -93,8 +97,7 @@ impl Publisher {
     /// Adds durable timers. A later call replaces an earlier one.
     ///
     /// Their series are described by the first call of [`publish`](Self::publish) that finds a
-    /// timer. Their lags have the buckets of [`BOUNDS`](timer_durable::BOUNDS), to which they are
-    /// rounded up.
+    /// timer. All of [`BOUNDS`](timer_durable::BOUNDS) are steps to which their lags are rounded up.
     ///
     /// # Examples
     ///
@@ -135,24 +138,18 @@ impl Publisher {
     /// metrics::with_local_recorder(&metrics::NoopRecorder, || publisher.publish());
     /// ```
     pub fn publish(&mut self) {
-        let timers = self.metrics.snapshots();
+        let timers = self.timers.metrics.timers();
         #[cfg(feature = "durable")]
-        let durable_timers = self.durable.metrics.snapshots();
+        let durable_timers = self.durable.metrics.timers();
         metrics::with_recorder(|recorder| {
-            if !std::mem::replace(&mut self.is_described, true) {
-                SERIES.iter().for_each(|series| describe(recorder, series));
-            }
-            let timers = timers.iter().map(|timer| (timer.number, timer.label.as_str(), samples(timer)));
-            self.published.publish(recorder, timers);
+            self.timers.describe(recorder);
+            self.timers.publish(recorder, &timers);
             #[cfg(feature = "durable")]
             {
-                let Durable { is_described, published, .. } = &mut self.durable;
-                if !durable_timers.is_empty() && !std::mem::replace(is_described, true) {
-                    durable::describe(recorder);
+                if !durable_timers.is_empty() {
+                    self.durable.describe(recorder);
                 }
-                let timers = durable_timers.iter();
-                let timers = timers.map(|timer| (timer.number, timer.label.as_str(), durable::samples(timer)));
-                published.publish(recorder, timers);
+                self.durable.publish(recorder, &durable_timers);
             }
         });
     }
@@ -160,41 +157,40 @@ impl Publisher {
 
 impl fmt::Debug for Publisher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Publisher").field("metrics", &self.metrics).finish_non_exhaustive()
+        f.debug_struct("Publisher").field("metrics", &self.timers.metrics).finish_non_exhaustive()
     }
 }
 
-/// Returns the values of a timer. A gauge without a value is left out.
-fn samples(timer: &TimerSnapshot) -> Vec<(Key, Sample)> {
-    let mut samples = Vec::new();
-    for series in SERIES {
-        let key = |further: Option<(&'static str, &str)>| {
-            let further = further.map(|(name, value)| Label::new(name, value.to_owned()));
-            Key::from_parts(
-                series.name,
-                [Label::new(LABEL, timer.label.clone())].into_iter().chain(further).collect::<Vec<_>>(),
-            )
-        };
-        let gauge = |value: f64| (key(None), Sample::Gauge(value));
-        match series.value {
-            Value::Counter(get) => samples.push((key(None), Sample::Counter(get(timer)))),
-            Value::Gauge(get) => samples.extend(get(timer).map(|value| gauge(value as f64))),
-            Value::Seconds(get) => samples.extend(get(timer).map(|value| gauge(value.as_secs_f64()))),
-            Value::Causes(get) => samples.extend(LateCause::ALL.map(|cause| {
-                (key(Some((CAUSE, cause.as_str()))), Sample::Seconds(get(timer).part(cause).as_secs_f64()))
-            })),
-            Value::Due => samples.extend(
-                due(timer).map(|(bound, count)| (key(Some((BOUND, bound.as_str()))), Sample::Gauge(count as f64))),
-            ),
-            Value::LateRuns => {}
-            Value::Lag(get) => {
-                let lag = get(timer);
-                let lags = ladder().chain([lag.max()]).zip(bucket_counts(lag, ladder())).collect();
-                samples.push((key(None), Sample::Lags(lags)));
-            }
-        }
-    }
-    samples
+/// Returns the values of a timer.
+fn samples<T: Exported>(timer: &T) -> Vec<(Key, Sample)> {
+    let of_series = |series: &'static Series<T>| {
+        timer.samples(&series.value).into_iter().filter_map(|Labeled { labels, value }| {
+            let labels = labels.into_iter().map(|(name, value)| Label::new(name, value.into_owned()));
+            let labels: Vec<Label> = [Label::new(LABEL, timer.label().to_owned())].into_iter().chain(labels).collect();
+            let sample = match value {
+                series::Sample::Counter(count) => Sample::Counter(count),
+                series::Sample::TimeCounter(time) => Sample::Seconds(time.as_secs_f64()),
+                series::Sample::Gauge(number) => Sample::Gauge(number as f64),
+                series::Sample::TimeGauge(time) => Sample::Gauge(time.as_secs_f64()),
+                series::Sample::Histogram(lag, bounds) => {
+                    let steps = steps(bounds);
+                    let counts = lag.counts(steps.iter().copied());
+                    Sample::Lags(steps.into_iter().chain([lag.max()]).zip(counts).collect())
+                }
+                series::Sample::LateRuns(..) => return None,
+            };
+            Some((Key::from_parts(series.name, labels), sample))
+        })
+    };
+    T::SERIES.iter().flat_map(of_series).collect()
+}
+
+/// Returns the steps of the ladder and these bounds in ascending order.
+fn steps(bounds: &[Duration]) -> Vec<Duration> {
+    let mut steps: Vec<Duration> = ladder().chain(bounds.iter().copied()).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    steps
 }
 
 /// Returns the steps of the ladder: ten in each power of ten (the preferred numbers R10), from 1 us
@@ -206,15 +202,17 @@ fn ladder() -> impl Iterator<Item = Duration> {
     steps.chain([10_000_000_000_000]).map(Duration::from_nanos)
 }
 
-fn describe(recorder: &dyn Recorder, series: &Series) {
+fn describe<T: Exported>(recorder: &dyn Recorder, series: &Series<T>) {
     let name = series.name.into();
     let help = series.help.into();
-    match series.value {
-        Value::Counter(_) => recorder.describe_counter(name, Some(Unit::Count), help),
-        Value::Gauge(_) | Value::Due => recorder.describe_gauge(name, Some(Unit::Count), help),
-        Value::Seconds(_) | Value::Causes(_) => recorder.describe_gauge(name, Some(Unit::Seconds), help),
-        Value::Lag(_) => recorder.describe_histogram(name, Some(Unit::Seconds), help),
-        Value::LateRuns => {}
+    let kind = T::kind(&series.value);
+    let unit = Some(if kind.is_time() { Unit::Seconds } else { Unit::Count });
+    match kind {
+        Kind::Counter => recorder.describe_counter(name, unit, help),
+        // The counters of the facade are integers.
+        Kind::TimeCounter | Kind::Gauge | Kind::TimeGauge => recorder.describe_gauge(name, unit, help),
+        Kind::Histogram => recorder.describe_histogram(name, unit, help),
+        Kind::LateRuns => {}
     }
 }
 

@@ -82,16 +82,17 @@
 //!
 //! # Native histograms
 //!
-//! With the feature `protobuf`, the lags of timers also have native buckets in Prometheus' protobuf
-//! format. `timer-live` answers in that format if the scraper asks for it, and your own server
-//! encodes a registry with `prometheus_client::encoding::prometheus_protobuf`. Each native bound is
-//! 9 % above the one before, so a quantile is known to 5 %. A classic bound is 2 to 2.5 times the
-//! one before. The text formats stay as they are.
+//! With the feature `protobuf`, the lags of timers and the commit times of durable timers also have
+//! native buckets in Prometheus' protobuf format. `timer-live` answers in that format if the
+//! scraper asks for it, and your own server encodes a registry with
+//! `prometheus_client::encoding::prometheus_protobuf`. Each native bound is 9 % above the one
+//! before, so a quantile is known to 5 %. A classic bound is 2 to 3 times the one before. The text
+//! formats stay as they are.
 //!
 //! A Prometheus asks for protobuf if native histograms are enabled, and then leaves the classic
 //! buckets out, which the dashboard and the alerts below use. Set
 //! `always_scrape_classic_histograms: true` for the job to keep both (`scrape_classic_histograms`
-//! before version 3, from 2.45 on). Durable timers have classic histograms alone.
+//! before version 3, from 2.45 on).
 //!
 //! # Dashboard and alerts
 //!
@@ -142,6 +143,8 @@ mod prometheus;
 mod series;
 mod snapshot;
 mod timer_metrics;
+#[cfg(any(feature = "prometheus", feature = "metrics"))]
+mod timer_series;
 mod watch;
 mod watched;
 
@@ -150,7 +153,7 @@ mod watched;
 #[doc(no_inline)]
 pub use prometheus_client;
 
-pub use buckets::{DUE_BOUNDS, LAG_BUCKETS, bucket_counts};
+pub use buckets::{DUE_BOUNDS, LAG_BUCKETS};
 #[cfg(feature = "durable")]
 pub use durable::{DurableMetrics, DurableSnapshot};
 #[cfg(feature = "metrics")]

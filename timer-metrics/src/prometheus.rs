@@ -1,14 +1,12 @@
 //! The timers in a registry of `prometheus-client`, the official client crate.
 //!
-//! One collector writes each metric family once, with a sample for every living timer, and leaves
+//! One collector writes each metric family once, with the samples of every living timer, and leaves
 //! out families without samples. The client appends `_total` and the unit to a name itself, so the
 //! collector passes the name without them.
 
-use crate::buckets::{LAG_BUCKETS, bucket_counts};
 #[cfg(feature = "protobuf")]
 use crate::native::NativeLag;
-use crate::series::{BOUND, CAUSE, LABEL, SERIES, Series, Value, due};
-use crate::snapshot::TimerSnapshot;
+use crate::series::{Exported, Kind, LABEL, Sample, Series, TimerSet};
 use crate::timer_metrics::TimerMetrics;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
@@ -16,7 +14,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 use std::time::Duration;
-use timer_core::{LagSnapshot, LateCause, LateRuns};
+use timer_core::{LagSnapshot, LateRuns};
 
 impl TimerMetrics {
     /// Adds this set to a registry. Timers that are watched later are exported as well.
@@ -45,7 +43,7 @@ impl TimerMetrics {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn register(&self, registry: &mut Registry) {
-        registry.register_collector(Box::new(TimerCollector { metrics: self.clone() }));
+        registry.register_collector(Box::new(SeriesCollector(self.clone())));
     }
 
     /// Returns the timers of this set as OpenMetrics text, including the end mark. Use it for a
@@ -75,124 +73,72 @@ impl TimerMetrics {
     }
 }
 
+/// The series of a set of timers.
 #[derive(Debug)]
-struct TimerCollector {
-    metrics: TimerMetrics,
-}
+pub(crate) struct SeriesCollector<S>(pub(crate) S);
 
-impl Collector for TimerCollector {
+impl<S: TimerSet> Collector for SeriesCollector<S> {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let timers = self.metrics.snapshots();
-        SERIES.iter().try_for_each(|series| encode(series, &timers, &mut encoder))
+        let timers = self.0.timers();
+        S::Timer::SERIES.iter().try_for_each(|series| family(&mut encoder, series, &timers))
     }
 }
 
-fn encode(series: &Series, timers: &[TimerSnapshot], encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    match series.value {
-        Value::Counter(get) => {
-            let stem = series.name.strip_suffix("_total").unwrap_or(series.name);
-            let samples = timers.iter().map(|timer| (timer, get(timer)));
-            family(encoder, (stem, series.help), None, MetricType::Counter, samples, |mut metric, value| {
-                metric.encode_counter::<NoLabelSet, u64, u64>(&value, None)
-            })
-        }
-        Value::Gauge(get) => {
-            let samples = timers.iter().filter_map(|timer| Some((timer, get(timer)?)));
-            family(encoder, (series.name, series.help), None, MetricType::Gauge, samples, |mut metric, value| {
-                metric.encode_gauge(&value)
-            })
-        }
-        Value::Seconds(get) => {
-            let samples = timers.iter().filter_map(|timer| Some((timer, get(timer)?)));
-            let unit = Some(Unit::Seconds);
-            family(encoder, in_seconds(series), unit, MetricType::Gauge, samples, |mut metric, value: Duration| {
-                metric.encode_gauge(&value.as_secs_f64())
-            })
-        }
-        Value::Due if timers.is_empty() => Ok(()),
-        Value::Due => {
-            let mut metric = encoder.encode_descriptor(series.name, series.help, None, MetricType::Gauge)?;
-            for (timer, (bound, count)) in timers.iter().flat_map(|timer| due(timer).map(move |due| (timer, due))) {
-                metric.encode_family(&[(LABEL, timer.label.as_str()), (BOUND, &bound)])?.encode_gauge(&count)?;
-            }
-            Ok(())
-        }
-        Value::Causes(get) => {
-            let stem = series.name.strip_suffix("_seconds_total").unwrap_or(series.name);
-            by_cause(encoder, (stem, series.help), MetricType::Counter, timers, |mut metric, timer, cause| {
-                let seconds = get(timer).part(cause).as_secs_f64();
-                metric.encode_counter::<NoLabelSet, f64, f64>(&seconds, None)
-            })
-        }
-        Value::LateRuns => {
-            by_cause(encoder, in_seconds(series), MetricType::Histogram, timers, |mut metric, timer, cause| {
-                let bounds = LateRuns::BOUNDS.iter().map(Duration::as_secs_f64).chain([f64::INFINITY]);
-                let runs = &timer.stats.late_runs;
-                let buckets: Vec<(f64, u64)> = bounds.zip(*runs.buckets(cause)).collect();
-                let sum = runs.sum(cause).as_secs_f64();
-                let count = runs.count(cause);
-                metric.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
-            })
-        }
-        Value::Lag(get) => {
-            let samples = timers.iter().map(|timer| (timer, get(timer)));
-            family(encoder, in_seconds(series), Some(Unit::Seconds), MetricType::Histogram, samples, histogram)
-        }
-    }
-}
-
-fn in_seconds(series: &Series) -> (&'static str, &'static str) {
-    (series.name.strip_suffix("_seconds").unwrap_or(series.name), series.help)
-}
-
-/// Writes a metric family with one metric for each sample, or nothing if there are no samples.
-fn family<'a, T>(
-    encoder: &mut DescriptorEncoder<'_>,
-    (stem, help): (&str, &str),
-    unit: Option<Unit>,
-    kind: MetricType,
-    samples: impl Iterator<Item = (&'a TimerSnapshot, T)>,
-    encode: impl Fn(MetricEncoder<'_>, T) -> fmt::Result,
-) -> fmt::Result {
+/// Writes a metric family with the samples of all timers, or nothing if there are none.
+fn family<T: Exported>(encoder: &mut DescriptorEncoder<'_>, series: &Series<T>, timers: &[T]) -> fmt::Result {
+    let samples = timers.iter().flat_map(|timer| timer.samples(&series.value).into_iter().map(move |of| (timer, of)));
     let mut samples = samples.peekable();
     if samples.peek().is_none() {
         return Ok(());
     }
-    let mut metric = encoder.encode_descriptor(stem, help, unit.as_ref(), kind)?;
-    for (timer, value) in samples {
-        encode(metric.encode_family(&[(LABEL, timer.label.as_str())])?, value)?;
+    let kind = T::kind(&series.value);
+    let metric_type = match kind {
+        Kind::Counter | Kind::TimeCounter => MetricType::Counter,
+        Kind::Gauge | Kind::TimeGauge => MetricType::Gauge,
+        Kind::Histogram | Kind::LateRuns => MetricType::Histogram,
+    };
+    let stem = series.name.strip_suffix("_total").unwrap_or(series.name);
+    let of_times = stem.strip_suffix("_seconds").filter(|_| kind.is_time());
+    let (stem, unit) = of_times.map_or((stem, None), |stem| (stem, Some(Unit::Seconds)));
+    let mut family = encoder.encode_descriptor(stem, series.help, unit.as_ref(), metric_type)?;
+    for (timer, of) in samples {
+        let further = of.labels.iter().map(|(name, value)| (*name, &**value));
+        let labels: Vec<(&str, &str)> = [(LABEL, timer.label())].into_iter().chain(further).collect();
+        write(family.encode_family(&labels)?, &of.value)?;
     }
     Ok(())
 }
 
-/// Writes a metric family in seconds with one metric for each timer and cause, or nothing if there
-/// are no timers.
-fn by_cause(
-    encoder: &mut DescriptorEncoder<'_>,
-    (stem, help): (&str, &str),
-    kind: MetricType,
-    timers: &[TimerSnapshot],
-    encode: impl Fn(MetricEncoder<'_>, &TimerSnapshot, LateCause) -> fmt::Result,
-) -> fmt::Result {
-    if timers.is_empty() {
-        return Ok(());
+fn write(mut metric: MetricEncoder<'_>, sample: &Sample<'_>) -> fmt::Result {
+    match sample {
+        Sample::Counter(count) => metric.encode_counter::<NoLabelSet, u64, u64>(count, None),
+        Sample::TimeCounter(time) => metric.encode_counter::<NoLabelSet, f64, f64>(&time.as_secs_f64(), None),
+        Sample::Gauge(number) => metric.encode_gauge(number),
+        Sample::TimeGauge(time) => metric.encode_gauge(&time.as_secs_f64()),
+        Sample::Histogram(lag, bounds) => histogram(metric, lag, bounds),
+        Sample::LateRuns(runs, cause) => {
+            let buckets = buckets(&LateRuns::BOUNDS, runs.buckets(*cause));
+            let sum = runs.sum(*cause).as_secs_f64();
+            metric.encode_histogram::<NoLabelSet>(sum, runs.count(*cause), &buckets, None)
+        }
     }
-    let mut metric = encoder.encode_descriptor(stem, help, Some(&Unit::Seconds), kind)?;
-    for (timer, cause) in timers.iter().flat_map(|timer| LateCause::ALL.map(|cause| (timer, cause))) {
-        encode(metric.encode_family(&[(LABEL, timer.label.as_str()), (CAUSE, cause.as_str())])?, timer, cause)?;
-    }
-    Ok(())
 }
 
-fn histogram(mut metric: MetricEncoder<'_>, lag: &LagSnapshot) -> fmt::Result {
-    let bounds = LAG_BUCKETS.iter().map(Duration::as_secs_f64).chain([f64::INFINITY]);
-    // The encoder takes the count of each bucket alone and accumulates them.
-    let buckets: Vec<(f64, u64)> = bounds.zip(bucket_counts(lag, LAG_BUCKETS)).collect();
+/// Returns each bucket with its bound. The encoder takes the count of each bucket alone and
+/// accumulates them.
+fn buckets(bounds: &[Duration], counts: &[u64]) -> Vec<(f64, u64)> {
+    let bounds = bounds.iter().map(Duration::as_secs_f64).chain([f64::INFINITY]);
+    bounds.zip(counts.iter().copied()).collect()
+}
+
+fn histogram(mut metric: MetricEncoder<'_>, lag: &LagSnapshot, bounds: &[Duration]) -> fmt::Result {
+    let buckets = buckets(bounds, &lag.counts(bounds.iter().copied()));
     let sum = lag.sum().as_secs_f64();
-    let count = lag.count();
     // The encoder of text leaves the native buckets out.
     #[cfg(feature = "protobuf")]
-    return metric.encode_histogram_with_native::<NoLabelSet>(sum, count, &buckets, None, NativeLag::of(lag).fields());
+    let native = NativeLag::of(lag);
+    #[cfg(feature = "protobuf")]
+    return metric.encode_histogram_with_native::<NoLabelSet>(sum, lag.count(), &buckets, None, native.fields());
     #[cfg(not(feature = "protobuf"))]
-    metric.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
+    metric.encode_histogram::<NoLabelSet>(sum, lag.count(), &buckets, None)
 }

@@ -13,6 +13,7 @@ use crate::figures::Figures;
 use crate::lateness::DurableLateCause::{self, Lease, PutBack, Rate, Store, System};
 use crate::lateness::DurableLateness;
 use crate::store::Micros;
+use crate::time::between;
 use crate::transaction::Attempt;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -114,8 +115,8 @@ impl Record {
         // The delay of a retry has been chosen, so the lateness counts from its end.
         let planned = if attempt.tries() == 1 { attempt.planned.min(due) } else { due };
         let mut lateness = DurableLateness::default();
-        lateness.add_micros(PutBack, due.saturating_sub(planned));
-        lateness.add_micros(Lease, from.saturating_sub(due));
+        lateness.add(PutBack, between(planned, due));
+        lateness.add(Lease, between(due, from));
         let mut rest = DurableLateness::default();
         // The keeper may work or sleep while the rate does not let the attempt begin.
         let mut add = |from: Micros, until| {
@@ -131,7 +132,7 @@ impl Record {
             let begin = (*begin).clamp(from, now);
             add(from, begin);
             from = (*end).clamp(from, now);
-            lateness.add_micros(DurableLateCause::Paused, from - begin);
+            lateness.add(DurableLateCause::Paused, between(begin, from));
         }
         add(from, now);
         rest.reassign(System, wait.cause);

@@ -68,8 +68,8 @@ impl DurableFigures {
                 for (index, (name, histogram)) in histograms.into_iter().enumerate() {
                     json.key(name).object(|json| {
                         json.key("count").number(histogram.count());
-                        json.key("sum_seconds").seconds(histogram.sum);
-                        json.key("max_seconds").seconds(histogram.max);
+                        json.key("sum_seconds").seconds(histogram.sum());
+                        json.key("max_seconds").seconds(histogram.max());
                         recent.write_buckets(json, index);
                     });
                 }
@@ -117,7 +117,7 @@ fn topic(json: &mut Json, name: &str, stats: &TopicStats, timetable: &DurableTim
         json.key("done").number(stats.done);
         json.key("failed").number(stats.failed);
         json.key("buried").number(stats.buried);
-        json.key("lag_counts").array(stats.lag.counts, Json::number);
+        json.key("lag_counts").array(stats.lag.counts(BOUNDS), Json::number);
     });
 }
 
@@ -170,7 +170,7 @@ fn counts(stats: &Stats) -> Counts {
             ("store_errors", stats.store_errors),
             ("rejoins", stats.rejoins),
         ],
-        histograms: [&stats.lag, &stats.commit_time].map(|histogram| histogram.counts.to_vec()).into(),
+        histograms: [&stats.lag, &stats.commit_time].map(|histogram| histogram.counts(BOUNDS)).into(),
     }
 }
 

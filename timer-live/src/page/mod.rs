@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use timer_core::{LateCause, Timetable};
 #[cfg(feature = "durable")]
 use timer_metrics::DurableMetrics;
-use timer_metrics::{LAG_BUCKETS, TimerMetrics, TimerSnapshot, bucket_counts};
+use timer_metrics::{LAG_BUCKETS, TimerMetrics, TimerSnapshot};
 
 /// The document under `/`.
 pub(crate) const PAGE: &str = concat!(
@@ -203,6 +203,6 @@ fn counts(timer: &TimerSnapshot) -> Counts {
             ("task_panics", stats.task_panics),
             ("executor_rejections", stats.executor_rejections),
         ],
-        histograms: [&stats.timeout_lag, &stats.start_lag].map(|lag| bucket_counts(lag, LAG_BUCKETS)).into(),
+        histograms: [&stats.timeout_lag, &stats.start_lag].map(|lag| lag.counts(LAG_BUCKETS)).into(),
     }
 }

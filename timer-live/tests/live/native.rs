@@ -7,9 +7,11 @@ use std::net::TcpStream;
 use std::time::Duration;
 use timer_core::Timer;
 use timer_live::{LivePage, Request};
+use timer_metrics::prometheus_client::encoding::prometheus_protobuf::encode_to_vec;
 use timer_metrics::prometheus_client::encoding::prometheus_protobuf::prometheus_data_model::{
     Histogram, MetricFamily, MetricType,
 };
+use timer_metrics::prometheus_client::registry::Registry;
 use timer_metrics::{LAG_BUCKETS, TimerMetrics};
 
 const CONTENT_TYPE: &str =
@@ -29,7 +31,10 @@ fn scrape(metrics: &TimerMetrics) -> Vec<MetricFamily> {
     let request = Request::new("GET", "/metrics").header("Accept", CONTENT_TYPE);
     let own = LivePage::new(metrics).site().unwrap().respond_to(&request);
     assert_eq!(own.into_bytes(), body);
-    let mut rest = &body[..];
+    decode(&body)
+}
+
+fn decode(mut rest: &[u8]) -> Vec<MetricFamily> {
     let next = || (!rest.is_empty()).then(|| MetricFamily::decode_length_delimited(&mut rest).unwrap());
     std::iter::from_fn(next).collect()
 }
@@ -102,4 +107,35 @@ fn native_buckets_have_the_lags_between_their_bounds() {
         let (least, most) = (within(lower * 1.001, upper / 1.011), within(lower / 1.011, upper * 1.001));
         assert!((least..=most).contains(&count), "{least} to {most} in {lower} to {upper}: {count}");
     }
+}
+
+#[cfg(feature = "durable")]
+#[test]
+fn durable_timers_have_native_histograms() {
+    use timer_durable::{BOUNDS, Due, DurableTimer, MemoryStore, Topic};
+
+    const CLOSE: Topic<()> = Topic::new("close");
+    let (store, builder) = (MemoryStore::new(), DurableTimer::builder().topic(CLOSE, |_: &Due<()>| Ok(())));
+    let (timer, mut driver) = builder.build_manual(store.clone()).unwrap();
+    let late = [70, 30, 9].map(Duration::from_millis);
+    late.iter().for_each(|late| _ = timer.new_timeout(CLOSE, Duration::from_secs(1) - *late, &()).unwrap());
+    store.advance_clock(Duration::from_secs(1));
+    driver.run_due();
+    let (metrics, mut registry) = (timer_metrics::DurableMetrics::new(), Registry::default());
+    metrics.watch(&timer);
+    metrics.register(&mut registry);
+    let families = decode(&encode_to_vec(&registry).unwrap());
+    for name in ["durable_lag_seconds", "durable_topic_lag_seconds"] {
+        let lag = family(&families, name).metric[0].histogram.as_ref().unwrap();
+        assert_eq!((lag.bucket.len(), lag.sample_count), (BOUNDS.len() + 1, 3), "the classic buckets of {name}");
+        let buckets = buckets(lag);
+        assert_eq!(buckets.len(), late.len(), "{name}");
+        for ((lower, upper, count), late) in buckets.into_iter().zip(late.iter().rev()) {
+            assert!(lower < late.as_secs_f64() && late.as_secs_f64() <= upper, "{lower} {late:?} {upper}");
+            assert_eq!(count, 1);
+        }
+    }
+    let commits = family(&families, "durable_commit_seconds").metric[0].histogram.as_ref().unwrap();
+    let sum: i64 = buckets(commits).iter().map(|bucket| bucket.2).sum();
+    assert_eq!(commits.zero_count + sum as u64, timer.stats().commits);
 }

@@ -1,23 +1,21 @@
-//! The table of series of durable timers. Every exporter takes names and descriptions from it.
+//! The table of series of durable timers.
 
+use super::DurableMetrics;
 use super::snapshot::DurableSnapshot;
-use crate::series::{BOUND, CAUSE};
-use std::sync::Arc;
-use std::time::Duration;
+use crate::series::{BOUND, Exported, Kind, Labeled, Sample, Series, TimerSet, by_cause, single};
 use timer_durable::store::Membership;
-use timer_durable::{DurableLateCause, Histogram, Stats, TopicDue, TopicStats};
+use timer_durable::{BOUNDS, Histogram, Stats, TopicDue, TopicStats};
 
 /// The name of the label of series that have one number for each topic.
 const TOPIC: &str = "topic";
 
-/// The type of a series, and the function that reads it. Gauges of a timer that was stopped are
-/// left out.
-enum Value {
+/// The function that reads the values of a series. Gauges of a timer that was stopped are left out.
+pub(crate) enum Value {
     Counter(fn(&Stats) -> u64),
     /// A gauge that is left out while its value is unknown.
     Gauge(fn(&Stats) -> Option<u64>),
     Histogram(fn(&Stats) -> &Histogram),
-    /// Seconds that only rise, one number for each cause of lateness.
+    /// The lateness, one number for each cause.
     Lateness,
     /// A counter that exists only for a store that several processes share.
     Total(fn(&Membership) -> u64),
@@ -31,97 +29,81 @@ enum Value {
     TopicDue,
 }
 
-/// One series, exported for every timer.
-pub(crate) struct Series {
-    pub(crate) name: &'static str,
-    /// A sentence without characters that need escaping.
-    pub(crate) help: &'static str,
-    value: Value,
+impl TimerSet for DurableMetrics {
+    type Timer = DurableSnapshot;
+
+    fn timers(&self) -> Vec<DurableSnapshot> {
+        self.snapshots()
+    }
 }
 
-/// A value of a series, with the labels beside that of the timer.
-pub(crate) struct Labeled<'s> {
-    pub(crate) labels: Vec<(&'static str, &'s str)>,
-    pub(crate) value: Sample<'s>,
-}
+impl Exported for DurableSnapshot {
+    type Value = Value;
 
-pub(crate) enum Sample<'s> {
-    Counter(u64),
-    /// A time that only rises.
-    Time(Duration),
-    Gauge(u64),
-    Age(Duration),
-    Histogram(&'s Histogram),
-}
+    const SERIES: &'static [Series<Self>] = SERIES;
 
-/// The type of a series in an exporter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Counter,
-    Gauge,
-    Histogram,
-}
+    fn label(&self) -> &str {
+        &self.label
+    }
 
-impl Series {
-    pub(crate) fn kind(&self) -> Kind {
-        match self.value {
-            Value::Counter(_) | Value::Total(_) | Value::TopicCounter(_) | Value::Lateness => Kind::Counter,
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn kind(value: &Value) -> Kind {
+        match value {
+            Value::Counter(_) | Value::Total(_) | Value::TopicCounter(_) => Kind::Counter,
+            Value::Lateness => Kind::TimeCounter,
             Value::Histogram(_) | Value::TopicLag => Kind::Histogram,
-            _ => Kind::Gauge,
+            Value::LeaseAge | Value::TopicAge => Kind::TimeGauge,
+            Value::Gauge(_) | Value::Size(_) | Value::TopicGauge(_) | Value::TopicDue => Kind::Gauge,
         }
     }
 
-    /// Returns `true` if the values are times.
-    pub(crate) fn is_in_seconds(&self) -> bool {
-        self.name.contains("_seconds") && !matches!(self.value, Value::TopicDue)
-    }
-
-    /// Returns the values of a timer.
-    pub(crate) fn samples<'s>(
-        &self,
-        DurableSnapshot { stats, timetable, .. }: &'s DurableSnapshot,
-    ) -> Vec<Labeled<'s>> {
-        let one = |value| vec![Labeled { labels: Vec::new(), value }];
-        let member = || stats.membership.as_ref();
-        let topics = |value: &dyn Fn(&'s TopicStats) -> Sample<'s>| {
-            let labeled = |(name, topic): (&'s String, _)| Labeled { labels: vec![(TOPIC, name)], value: value(topic) };
-            stats.topics.iter().map(labeled).collect()
-        };
-        match &self.value {
-            Value::Counter(get) => one(Sample::Counter(get(stats))),
-            Value::Histogram(get) => one(Sample::Histogram(get(stats))),
-            Value::Total(get) => member().map_or_else(Vec::new, |member| one(Sample::Counter(get(member)))),
-            Value::Lateness => {
-                let part = |cause: DurableLateCause| Labeled {
-                    labels: vec![(CAUSE, cause.as_str())],
-                    value: Sample::Time(stats.lateness.part(cause)),
-                };
-                DurableLateCause::ALL.map(part).into()
-            }
-            Value::TopicCounter(get) => topics(&|topic| Sample::Counter(get(topic))),
-            Value::TopicLag => topics(&|topic| Sample::Histogram(&topic.lag)),
+    fn samples(&self, value: &Value) -> Vec<Labeled<'_>> {
+        let stats = &self.stats;
+        let member = stats.membership.as_ref();
+        match value {
+            Value::Counter(get) => single(Sample::Counter(get(stats))),
+            Value::Histogram(get) => single(Sample::Histogram(get(stats), &BOUNDS)),
+            Value::Total(get) => single(member.map(|member| Sample::Counter(get(member)))),
+            Value::Lateness => by_cause(|cause| Sample::TimeCounter(stats.lateness.part(cause))),
+            Value::TopicCounter(get) => self.by_topic(|topic| Sample::Counter(get(topic))),
+            Value::TopicLag => self.by_topic(|topic| Sample::Histogram(&topic.lag, &BOUNDS)),
             // The present of a timer that was stopped is nobody's concern.
             _ if stats.is_stopped => Vec::new(),
-            Value::Gauge(get) => get(stats).map_or_else(Vec::new, |value| one(Sample::Gauge(value))),
-            Value::Size(get) => member().map_or_else(Vec::new, |member| one(Sample::Gauge(get(member)))),
+            Value::Gauge(get) => single(get(stats).map(Sample::Gauge)),
+            Value::Size(get) => single(member.map(|member| Sample::Gauge(get(member)))),
             Value::LeaseAge => {
-                let renewed = member().and_then(|member| member.renewed);
-                renewed.map_or_else(Vec::new, |renewed| one(Sample::Age(renewed.elapsed())))
+                let renewed = member.and_then(|member| member.renewed);
+                single(renewed.map(|renewed| Sample::TimeGauge(renewed.elapsed())))
             }
-            Value::TopicGauge(get) => topics(&|topic| Sample::Gauge(get(topic))),
-            Value::TopicAge => topics(&|topic| Sample::Age(topic.oldest_due)),
-            Value::TopicDue => {
-                let bounds = [("60.0", &timetable.minute), ("3600.0", &timetable.hour), ("86400.0", &timetable.day)];
-                let counted = bounds.into_iter().filter_map(|(bound, due)| Some((bound, due.as_ref()?)));
-                let labeled = |(bound, due): (&'static str, &'s Arc<[TopicDue]>)| {
-                    stats.topics.keys().map(move |name| {
-                        let value = Sample::Gauge(due_of(due, name));
-                        Labeled { labels: vec![(TOPIC, name), (BOUND, bound)], value }
-                    })
-                };
-                counted.flat_map(labeled).collect()
-            }
+            Value::TopicGauge(get) => self.by_topic(|topic| Sample::Gauge(get(topic))),
+            Value::TopicAge => self.by_topic(|topic| Sample::TimeGauge(topic.oldest_due)),
+            Value::TopicDue => self.due_by_topic(),
         }
+    }
+}
+
+impl DurableSnapshot {
+    /// Returns one value for each topic.
+    fn by_topic<'t>(&'t self, value: impl Fn(&'t TopicStats) -> Sample<'t>) -> Vec<Labeled<'t>> {
+        let topics = self.stats.topics.iter();
+        topics.map(|(name, topic)| Labeled { labels: vec![(TOPIC, name.into())], value: value(topic) }).collect()
+    }
+
+    /// Returns one number for each topic and each bound that was counted.
+    fn due_by_topic(&self) -> Vec<Labeled<'_>> {
+        let timetable = &self.timetable;
+        let bounds = [("60.0", &timetable.minute), ("3600.0", &timetable.hour), ("86400.0", &timetable.day)];
+        let counted = bounds.into_iter().filter_map(|(bound, due)| Some((bound, due.as_ref()?)));
+        let samples = counted.flat_map(|(bound, due)| {
+            self.stats.topics.keys().map(move |name| {
+                let labels = vec![(TOPIC, name.into()), (BOUND, bound.into())];
+                Labeled { labels, value: Sample::Gauge(due_of(due, name)) }
+            })
+        });
+        samples.collect()
     }
 }
 
@@ -131,12 +113,11 @@ fn due_of(due: &[TopicDue], topic: &str) -> u64 {
     counts.and_then(|counts| counts.last()).copied().unwrap_or(0)
 }
 
-const fn series(name: &'static str, help: &'static str, value: Value) -> Series {
+const fn series(name: &'static str, help: &'static str, value: Value) -> Series<DurableSnapshot> {
     Series { name, help, value }
 }
 
-/// All series, in the order in which they are exported.
-pub(crate) const SERIES: &[Series] = &[
+const SERIES: &[Series<DurableSnapshot>] = &[
     series(
         "durable_timeouts_pending",
         "Timeouts that are pending or running, of all processes that share the store.",

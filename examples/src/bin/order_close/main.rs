@@ -166,7 +166,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     println!("{paid:>8} paid in time");
     println!("{closed:>8} closed unpaid");
     println!("{again:>8} begun again, because the first attempt had not ended");
-    println!("{:>8} timeouts ran, the latest {:.1?} late", lag.count(), lag.max);
+    println!("{:>8} timeouts ran, the latest {:.1?} late", lag.count(), lag.max());
     let mut checks = Checks::default();
     // The number is the primary key, so no order has two. Other programs may add orders.
     let orders = u64::from(options.orders).max(before.len() as u64);
