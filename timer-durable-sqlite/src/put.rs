@@ -7,7 +7,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, params};
 use std::cell::OnceCell;
 use timer_durable::TimeoutId;
 use timer_durable::store::Micros;
-use timer_durable::transaction::{IfPending, Insert, Outcome};
+use timer_durable::transaction::{Insert, KeyEffect, KeyHolder, Outcome};
 
 pub(super) fn insert(tombstones: Tombstones<'_>, create: &mut Create<'_>, new: &Insert) -> Result<Outcome> {
     let db = tombstones.db;
@@ -25,52 +25,37 @@ pub(super) fn insert(tombstones: Tombstones<'_>, create: &mut Create<'_>, new: &
         "select id, due, begun is not null, planned, attempt from timer_timeout where topic = ?1 and key = ?2",
     )?;
     let holder = holder.query_row(params![new.topic, key], |row| {
-        let (planned, attempts): (Option<Micros>, u32) = (row.get(3)?, row.get(4)?);
-        Ok((id(row.get(0)?), row.get::<_, Micros>(1)?, row.get(2)?, planned, attempts))
+        let is_running = row.get(2)?;
+        Ok((id(row.get(0)?), KeyHolder { due: row.get(1)?, planned: row.get(3)?, attempts: row.get(4)?, is_running }))
     });
-    let Some((holder, due, runs, planned, attempts)) = holder.optional()? else { return Ok(Outcome::Exists) };
-    let new_due = match new.if_pending {
-        _ if runs => due,
-        IfPending::Keep | IfPending::Refuse => due,
-        IfPending::Earlier => due.min(new.due),
-        IfPending::Later => due.max(new.due),
-        IfPending::Update => {
-            update(db, holder, new)?;
-            let new_due = new.updated_due(due, tombstones.now);
-            if new_due < due {
-                change_due(db, holder, new_due, create.far)?;
-            }
-            return Ok(Outcome::Moved(holder, new_due));
+    let Some((holder, state)) = holder.optional()? else { return Ok(Outcome::Exists) };
+    match new.effect_on(&state, tombstones.now) {
+        KeyEffect::Kept => Ok(Outcome::Kept(holder)),
+        KeyEffect::Moved { due } => {
+            change_due(db, holder, due, create.far)?;
+            Ok(Outcome::Moved(holder, due))
         }
-        IfPending::Debounce => {
-            let (cap, new_due) = new.debounced(planned, attempts);
-            update(db, holder, new)?;
-            change_due(db, holder, new_due, create.far)?;
-            db.prepare_cached("update timer_timeout set planned = ?2 where id = ?1")?
-                .execute(params![blob(holder), cap])?;
-            return Ok(Outcome::Moved(holder, new_due));
+        KeyEffect::Updated { due, planned } => {
+            change_due(db, holder, due, create.far)?;
+            update(db, holder, new, planned)?;
+            Ok(Outcome::Moved(holder, due))
         }
-        IfPending::Replace => {
+        KeyEffect::Replaced => {
             db.prepare_cached("delete from timer_timeout where id = ?1")?.execute([blob(holder)])?;
             tombstones.leave(holder)?;
             let created = create.execute(db, new)?;
-            return Ok(if created { Outcome::Created { replaced: Some(holder) } } else { Outcome::Exists });
+            Ok(if created { Outcome::Created { replaced: Some(holder) } } else { Outcome::Exists })
         }
-    };
-    if new_due == due {
-        return Ok(Outcome::Kept(holder));
     }
-    change_due(db, holder, new_due, create.far)?;
-    Ok(Outcome::Moved(holder, new_due))
 }
 
-/// Gives a pending timeout the contents of an insert.
-fn update(db: &Connection, id: TimeoutId, new: &Insert) -> Result<()> {
+/// Gives a pending timeout the contents of an insert and a planned time.
+fn update(db: &Connection, id: TimeoutId, new: &Insert, planned: Option<Micros>) -> Result<()> {
     let mut update = db.prepare_cached(
-        "update timer_timeout set format = ?2, payload = ?3, period = ?4, max_lateness = ?5, traceparent = ?6
-         where id = ?1",
+        "update timer_timeout
+         set format = ?2, payload = ?3, period = ?4, max_lateness = ?5, traceparent = ?6, planned = ?7 where id = ?1",
     )?;
-    let values = params![blob(id), new.format, new.payload, new.period, new.max_lateness, new.traceparent];
+    let values = params![blob(id), new.format, new.payload, new.period, new.max_lateness, new.traceparent, planned];
     update.execute(values).map(drop)
 }
 

@@ -15,7 +15,7 @@ use crate::store::{
     StoreTransaction, StoredPending, TimeoutState, TopicDue, TransactionWork,
 };
 use crate::time::VIRTUAL_START;
-use crate::transaction::{Insert, Operation, Outcome, Target, are_accepted};
+use crate::transaction::{Insert, KeyHolder, Operation, Outcome, Target, are_accepted};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -88,6 +88,11 @@ impl Row {
     /// Returns `true` if the timeout waits for a begin of `epoch`.
     fn is_pending(&self, epoch: u32) -> bool {
         self.begun.is_none_or(|begun| begun < epoch)
+    }
+
+    fn as_holder(&self) -> KeyHolder {
+        let is_running = self.begun.is_some();
+        KeyHolder { due: self.insert.due, planned: self.planned, attempts: self.attempt, is_running }
     }
 
     fn read<P>(&self, payload: P, epoch: u32) -> Pending<P> {

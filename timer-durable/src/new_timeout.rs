@@ -30,6 +30,13 @@ pub(crate) struct NewTimeout {
 }
 
 impl NewTimeout {
+    /// Returns the due time and the latest due time.
+    pub(crate) fn times(&self, now: Micros) -> (Micros, Option<Micros>) {
+        let cap = self.max_delay.map(|delay| now.saturating_add(delay));
+        let due = self.when.from(now);
+        (cap.map_or(due, |cap| due.min(cap)), cap)
+    }
+
     /// Returns a timeout that is due now, without key, period and limit of lateness.
     pub(crate) fn new(topic: Arc<str>, format: i16, payload: Vec<u8>) -> Self {
         Self {

@@ -5,15 +5,19 @@
 //! them. Each operation has the name of an action of the protocol, which the chapter
 //! [protocol](crate::book::protocol) describes.
 
+mod key_effect;
+
 use crate::TimeoutId;
 use crate::time::Micros;
+pub use key_effect::{KeyEffect, KeyHolder};
 use std::sync::Arc;
 
 /// The effect of an insert if a timeout with the same topic and key is pending.
 ///
 /// A pending timeout whose attempt is running is always kept, because only its handler can end it.
 /// A call in that handler is about the next timeout of the key, see
-/// [`TimeoutBuilder::key`](crate::TimeoutBuilder::key).
+/// [`TimeoutBuilder::key`](crate::TimeoutBuilder::key). [`Insert::effect_on`] has all rules as a
+/// table.
 ///
 /// # Examples
 ///
@@ -120,20 +124,6 @@ impl Insert {
             max_lateness: None,
             traceparent: None,
         }
-    }
-
-    /// Returns the cap and the due time of a timeout that this insert
-    /// [debounces](IfPending::Debounce). `cap` is that of the pending timeout, which has `attempts`.
-    #[must_use]
-    pub fn debounced(&self, cap: Option<Micros>, attempts: u32) -> (Option<Micros>, Micros) {
-        let cap = cap.filter(|_| attempts == 0).or(self.cap);
-        (cap, cap.map_or(self.due, |cap| self.due.min(cap)))
-    }
-
-    /// Returns the due time of a pending timeout that this insert [updates](IfPending::Update).
-    #[must_use]
-    pub fn updated_due(&self, pending: Micros, now: Micros) -> Micros {
-        pending.min(self.period.map_or(self.due, |period| now.saturating_add(period)))
     }
 }
 

@@ -14,7 +14,6 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
         ("a key keeps, moves or replaces its pending timeout", keys),
         ("an update keeps the phase of a pending timeout", updates),
         ("a debounced timeout is due at its cap at the latest", debounces),
-        ("a running timeout keeps its key", running_keys),
         ("a cancel and a reset address a timeout by id or key", targets),
         ("a dead letter can be listed, requeued and purged", dead_letters),
         ("payload, key and limits come back when a timeout begins", contents),
@@ -168,19 +167,6 @@ fn updates<S: Store>(bench: &mut Bench<S>) {
     bench.execute(Operation::Retry { id, attempt: attempt.attempt, due: past + 1, forgive: false });
     assert_eq!(bench.insert_as(update(start, Some(MINUTE))), Outcome::Moved(id, past + 1), "{}", bench.name);
     assert_eq!(bench.attempt(id).planned, past, "{}", bench.name);
-}
-
-fn running_keys<S: Store>(bench: &mut Bench<S>) {
-    let due = bench.past();
-    let first = keyed(due, IfPending::Keep);
-    let holder = first.id;
-    bench.insert_as(first);
-    bench.attempt(holder);
-    use IfPending::{Earlier, Keep, Later, Refuse, Replace, Update};
-    for if_pending in [Keep, Replace, Earlier, Later, Update, Refuse] {
-        let due = bench.future();
-        assert_eq!(bench.insert_as(keyed(due, if_pending)), Outcome::Kept(holder), "{if_pending:?}");
-    }
 }
 
 fn targets<S: Store>(bench: &mut Bench<S>) {

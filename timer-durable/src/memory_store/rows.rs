@@ -3,7 +3,7 @@
 use super::{Inner, Row};
 use crate::TimeoutId;
 use crate::store::{DeadLetter, Micros, Position};
-use crate::transaction::{Attempt, IfPending, Insert, NextRun, Operation, Outcome, Target};
+use crate::transaction::{Attempt, Insert, KeyEffect, NextRun, Operation, Outcome, Target};
 use std::sync::Arc;
 
 impl Inner {
@@ -44,36 +44,23 @@ impl Inner {
 
     fn insert_new(&mut self, insert: &Insert) -> Outcome {
         let mut replaced = None;
-        let holder = insert.key.as_ref().and_then(|key| self.keys.get(&(insert.topic.clone(), key.clone())));
-        if let Some(&holder) = holder {
-            let Some(row) = self.rows.get(&holder) else { return Outcome::Kept(holder) };
-            let due = match insert.if_pending {
-                _ if row.begun.is_some() => row.insert.due,
-                IfPending::Keep | IfPending::Refuse => row.insert.due,
-                IfPending::Earlier => row.insert.due.min(insert.due),
-                IfPending::Later => row.insert.due.max(insert.due),
-                IfPending::Update => {
-                    let due = insert.updated_due(row.insert.due, self.present());
-                    return self.update(holder, insert, due);
+        let holder = insert.key.as_ref().and_then(|key| self.keys.get(&(insert.topic.clone(), key.clone())).copied());
+        if let Some((id, holder)) = holder.and_then(|id| Some((id, self.rows.get(&id)?.as_holder()))) {
+            match insert.effect_on(&holder, self.present()) {
+                KeyEffect::Kept => return Outcome::Kept(id),
+                KeyEffect::Moved { due } => {
+                    self.move_to(id, due, None);
+                    return Outcome::Moved(id, due);
                 }
-                IfPending::Debounce => {
-                    let (cap, due) = insert.debounced(row.planned, row.attempt);
-                    let outcome = self.update(holder, insert, due);
-                    self.move_to(holder, due, cap);
-                    return outcome;
+                KeyEffect::Updated { due, planned } => {
+                    self.update(id, insert);
+                    self.move_to(id, due, planned);
+                    return Outcome::Moved(id, due);
                 }
-                IfPending::Replace => {
-                    self.end(holder);
-                    replaced = Some(holder);
-                    insert.due
+                KeyEffect::Replaced => {
+                    self.end(id);
+                    replaced = Some(id);
                 }
-            };
-            if replaced.is_none() {
-                if due == self.rows[&holder].insert.due {
-                    return Outcome::Kept(holder);
-                }
-                self.move_to(holder, due, None);
-                return Outcome::Moved(holder, due);
             }
         }
         self.add(Row {
@@ -88,13 +75,11 @@ impl Inner {
         Outcome::Created { replaced }
     }
 
-    fn update(&mut self, id: TimeoutId, new: &Insert, due: Micros) -> Outcome {
+    /// Gives a timeout the contents of an insert.
+    fn update(&mut self, id: TimeoutId, new: &Insert) {
         if let Some(row) = self.rows.get_mut(&id) {
             row.insert = Insert { id, due: row.insert.due, key: row.insert.key.take(), ..new.clone() };
-            let planned = row.planned.filter(|_| due == row.insert.due);
-            self.move_to(id, due, planned);
         }
-        Outcome::Moved(id, due)
     }
 
     fn reset(&mut self, target: &Target, due: Micros) -> Outcome {

@@ -14,7 +14,7 @@ use crate::message::{AttemptEnd, AttemptResult};
 use crate::new_timeout::NewTimeout;
 use crate::store::Micros;
 use crate::time::When;
-use crate::transaction::{IfPending, Insert};
+use crate::transaction::{IfPending, Insert, KeyEffect, KeyHolder};
 
 impl Attempts {
     /// Returns the reason why a follow-up cannot be scheduled, if there is one.
@@ -55,32 +55,29 @@ impl Attempts {
         let id = *new.id.get_or_insert(made);
         let due = new.when.from(now);
         new.when = When::At(due);
-        let Some(then) = running.then.as_mut().filter(|_| new.if_pending != IfPending::Replace) else {
+        let Some(then) = running.then.as_mut() else {
             running.then = Some(new);
             return Some(Ok(ScheduleAnswer::Created(id)));
         };
         let holder = then.id.unwrap_or(id);
-        let before = then.when.from(now);
-        let moves = match new.if_pending {
-            IfPending::Refuse => return Some(Err(Error::KeyTaken { id: holder })),
-            IfPending::Earlier => due < before,
-            IfPending::Later => due > before,
-            IfPending::Debounce => {
-                let delay = then.max_delay.or(new.max_delay);
-                **then = NewTimeout { id: Some(holder), max_delay: delay, ..*new };
-                return Some(Ok(ScheduleAnswer::Moved(holder)));
+        Some(match effect_on_follow_up(&new, then, now) {
+            KeyEffect::Kept if new.if_pending == IfPending::Refuse => Err(Error::KeyTaken { id: holder }),
+            KeyEffect::Kept => Ok(ScheduleAnswer::Kept(holder)),
+            KeyEffect::Moved { due } => {
+                then.when = When::At(due);
+                then.max_delay = None;
+                Ok(ScheduleAnswer::Moved(holder))
             }
-            IfPending::Update => {
-                let updated = insert((*new).clone(), now, 0).updated_due(before, now);
-                **then = NewTimeout { id: Some(holder), when: When::At(updated), ..*new };
-                return Some(Ok(ScheduleAnswer::Moved(holder)));
+            KeyEffect::Updated { due, planned } => {
+                let max_delay = planned.map(|cap| cap.saturating_sub(now));
+                **then = NewTimeout { id: Some(holder), when: When::At(due), max_delay, ..*new };
+                Ok(ScheduleAnswer::Moved(holder))
             }
-            _ => false,
-        };
-        if moves {
-            then.when = When::At(due);
-        }
-        Some(Ok(if moves { ScheduleAnswer::Moved(holder) } else { ScheduleAnswer::Kept(holder) }))
+            KeyEffect::Replaced => {
+                *then = new;
+                Ok(ScheduleAnswer::Created(id))
+            }
+        })
     }
 
     /// Returns the follow-ups of an attempt that a transaction has ended without them. The calls of
@@ -111,4 +108,13 @@ impl Attempts {
         let done = if self.allow_follow_ups(done).is_ok() { done } else { &nothing };
         self.follow_ups(then, done, now)
     }
+}
+
+/// Returns the effect of a call in a handler on the follow-up that has its key.
+fn effect_on_follow_up(new: &NewTimeout, then: &NewTimeout, now: Micros) -> KeyEffect {
+    let (due, planned) = then.times(now);
+    let holder = KeyHolder { due, planned, attempts: 0, is_running: false };
+    let (due, cap) = new.times(now);
+    let call = Insert { cap, period: new.period, if_pending: new.if_pending, ..Insert::new(TimeoutId::new(), due, "") };
+    call.effect_on(&holder, now)
 }

@@ -156,8 +156,7 @@ impl Collection {
 
 pub(crate) fn insert(new: NewTimeout, now: Micros, instance: u32) -> Insert {
     let id = new.id.unwrap_or_else(|| TimeoutId::made_at(now, instance));
-    let due = new.when.from(now);
-    let cap = new.max_delay.map(|delay| now.saturating_add(delay));
+    let (due, cap) = new.times(now);
     Insert {
         cap,
         key: new.key,
@@ -167,7 +166,7 @@ pub(crate) fn insert(new: NewTimeout, now: Micros, instance: u32) -> Insert {
         period: new.period,
         max_lateness: new.max_lateness,
         traceparent: new.traceparent,
-        ..Insert::new(id, cap.map_or(due, |cap| due.min(cap)), new.topic)
+        ..Insert::new(id, due, new.topic)
     }
 }
 
