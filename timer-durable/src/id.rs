@@ -85,8 +85,13 @@ impl TimeoutId {
         (self.0 >> 48) as u32
     }
 
-    /// Returns the time until which an insert of this id may be repeated, or `None` if only
-    /// `instance` could repeat it, because an instance knows the outcome of its own inserts.
+    /// Returns the time until which an insert of this id may be repeated, ten minutes after the id
+    /// was made. Returns `None` if only `instance` could repeat it, because an instance knows the
+    /// outcome of its own inserts.
+    ///
+    /// A store refuses an insert after this time as [too old](crate::transaction::Outcome::TooOld).
+    /// If the timeout ends before, the store keeps a tombstone of the id until then, so that a
+    /// repeated insert [finds it](crate::transaction::Outcome::Exists).
     #[must_use]
     pub fn repeatable_until(self, instance: u32) -> Option<Micros> {
         let is_known = self.maker() == instance || self.maker() == UNREPEATABLE_MAKER;
@@ -94,7 +99,8 @@ impl TimeoutId {
         (!is_known).then(|| birth.saturating_add(REPEATABLE))
     }
 
-    /// Returns the first of the ids whose insert may be repeated at `now`.
+    /// Returns the first of the ids whose insert may be repeated at `now`. A store removes the
+    /// tombstones of all ids before it.
     #[must_use]
     pub fn oldest_repeatable(now: Micros) -> Self {
         Self((now.saturating_sub(REPEATABLE).max(0) as u128 / 1_000) << 80)

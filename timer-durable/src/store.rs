@@ -18,7 +18,7 @@
 //! | rule | part |
 //! |---|---|
 //! | the inserts that a caller may repeat, and the time for which the tombstone of an id lasts | [`TimeoutId::repeatable_until`], [`TimeoutId::oldest_repeatable`] |
-//! | the due time of a pending timeout that a call debounces or updates | [`Insert::debounced`], [`Insert::updated_due`] |
+//! | the effect of an insert on the pending timeout with its key | [`Insert::effect_on`] |
 //! | whether a batch of all or none is kept | [`are_accepted`](crate::transaction::are_accepted) |
 //! | the id and the key that an operation names | [`Operation::id`], [`Operation::key`] |
 //! | the rows of a list | [`Filter::shows`], [`Filter::keys`] |

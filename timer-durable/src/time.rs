@@ -44,6 +44,21 @@ pub fn between(from: Micros, to: Micros) -> Duration {
 
 /// A time on the clock of a lease. Unlike [`Instant`] on Linux, it goes on while the machine is
 /// suspended, as the server's clock does.
+///
+/// # Examples
+///
+/// A store takes the time before it sends a renewal, and returns the end of the lease from
+/// [`Store::lease_end`](crate::Store::lease_end):
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use timer_durable::store::LeaseTime;
+///
+/// let sent = LeaseTime::now();
+/// let lease_end = sent.after(Duration::from_secs(15));
+/// assert!(LeaseTime::now() < lease_end);
+/// assert!(lease_end.instant() > Instant::now());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LeaseTime(Duration);
 
@@ -66,10 +81,14 @@ impl LeaseTime {
     /// Returns the time that is `duration` later.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
-        Self(self.0 + duration)
+        Self(self.0.saturating_add(duration))
     }
 
     /// Returns the instant at which this time comes, unless the machine is suspended before.
+    ///
+    /// # Panics
+    ///
+    /// If the time is too far away for an [`Instant`].
     #[must_use]
     pub fn instant(self) -> Instant {
         // Both clocks are read in the order that gives the earlier instant.

@@ -219,7 +219,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Returns the id that the operation names. A target may be a key instead.
+    /// Returns the id that the operation names, or `None` if it names a key. Only one operation of
+    /// a batch names an id.
     #[must_use]
     pub fn id(&self) -> Option<TimeoutId> {
         match self {
@@ -237,7 +238,8 @@ impl Operation {
         }
     }
 
-    /// Returns the topic and the key that the operation names.
+    /// Returns the topic and the key that the operation names, if it names one. Only one operation
+    /// of a batch names a key.
     #[must_use]
     pub fn key(&self) -> Option<(&str, &str)> {
         match self {

@@ -141,6 +141,11 @@ fn judge(scratch: &Scratch, mutant: &Mutant) -> Result<Verdict> {
 /// Returns the programs that may catch a mutation which its own test does not catch.
 fn others(mutant: &Mutant) -> Vec<Program> {
     let name = mutant.file.split('/').next().unwrap_or_default();
+    if name == "timer-durable" {
+        // The tests of the stores run its engine on a real clock.
+        let stores = "-p timer-durable -p timer-durable-sqlite -p timer-durable-postgres";
+        return vec![Program::Tests(format!("{stores} --all-features --tests"))];
+    }
     if name != "timer-core" {
         return vec![Program::Tests(format!("-p {name} --all-features --tests"))];
     }

@@ -23,6 +23,20 @@ impl TopicDue {
 }
 
 /// Counts timeouts by topic and by the first delay within which they are due.
+///
+/// # Examples
+///
+/// A store counts its rows for [`Reader::due_within`](crate::Reader::due_within):
+///
+/// ```
+/// use timer_durable::store::DueCounts;
+///
+/// let mut counts = DueCounts::new(&[1_000_000, 60_000_000]);
+/// for delay in [0, 500_000, 2_000_000, 90_000_000] {
+///     counts.add("order.close", delay);
+/// }
+/// assert_eq!(counts.finish()[0].counts, [2, 3]);
+/// ```
 #[derive(Clone, Debug)]
 pub struct DueCounts<'d> {
     delays: &'d [Micros],
