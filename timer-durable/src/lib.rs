@@ -33,7 +33,7 @@
 //! thread may block, for example in `spawn_blocking`.
 //!
 //! The [book] states the promises and their limits, and covers exactly once, sizing, upgrades,
-//! clocks, backups and moving from other systems.
+//! clocks and moving from other systems.
 //!
 //! | feature | adds |
 //! |---|---|
