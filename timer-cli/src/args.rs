@@ -98,23 +98,19 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
             return Err(format!("{option} goes with {}, and not with '{name}'", allowed.join(", ")).into());
         }
     }
-    let target = |words: &[&str]| match words {
-        [id] => id.parse().map(Target::Id).map_err(|error| lexopt::Error::Custom(Box::new(error))),
-        [topic, key] => Ok(Target::Key { topic: (*topic).to_owned(), key: (*key).to_owned() }),
-        _ => Err(format!("the target is '{}'; allowed: ID, or TOPIC KEY", words.join(" ")).into()),
-    };
-    let letter = |words: &[&str]| match words {
-        ["all"] => Ok(None),
-        [id] => id.parse().map(Some).map_err(|error| lexopt::Error::Custom(Box::new(error))),
-        _ => Err(format!("the dead letter is '{}'; allowed: ID, all", words.join(" ")).into()),
-    };
-    let command = match (&*words, &topic, &prefix) {
+    let command = command(&words, topic.as_deref(), prefix.as_deref())?;
+    let limit = limit.unwrap_or(100);
+    Ok(Parsed::Run(Options { store, command, topic, prefix, state, within, limit, json }))
+}
+
+/// Returns the command of the words that are no options.
+fn command(words: &[&str], topic: Option<&str>, prefix: Option<&str>) -> Result<Command, lexopt::Error> {
+    let many = |topic: &str, prefix: &str| Command::CancelMany { topic: topic.to_owned(), prefix: prefix.to_owned() };
+    Ok(match (words, topic, prefix) {
         (["list"], Some(_), Some(_)) | (["list"], _, None) => Command::List,
         (["list" | "cancel"], None, Some(_)) => return Err("--prefix needs --topic".into()),
-        (["cancel"], Some(topic), Some(prefix)) => Command::CancelMany { topic: topic.clone(), prefix: prefix.clone() },
-        (["cancel", topic], None, Some(prefix)) => {
-            Command::CancelMany { topic: (*topic).to_owned(), prefix: prefix.clone() }
-        }
+        (["cancel"], Some(topic), Some(prefix)) => many(topic, prefix),
+        (["cancel", topic], None, Some(prefix)) => many(topic, prefix),
         (["cancel", ..], Some(_), _) | (["cancel", ..], _, Some(_)) => return Err(CANCELS.into()),
         (["requeue" | "purge", id], Some(_), _) if *id != "all" => return Err("--topic needs `all`".into()),
         (["counts"], ..) => Command::Counts,
@@ -130,9 +126,24 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
         (words, ..) => {
             return Err(format!("the command is '{}'; allowed: {}", words.join(" "), COMMANDS.join(", ")).into());
         }
-    };
-    let limit = limit.unwrap_or(100);
-    Ok(Parsed::Run(Options { store, command, topic, prefix, state, within, limit, json }))
+    })
+}
+
+fn target(words: &[&str]) -> Result<Target, lexopt::Error> {
+    match words {
+        [id] => id.parse().map(Target::Id).map_err(|error| lexopt::Error::Custom(Box::new(error))),
+        [topic, key] => Ok(Target::Key { topic: (*topic).to_owned(), key: (*key).to_owned() }),
+        _ => Err(format!("the target is '{}'; allowed: ID, or TOPIC KEY", words.join(" ")).into()),
+    }
+}
+
+/// Reads the id of a dead letter, or `None` for all of them.
+fn letter(words: &[&str]) -> Result<Option<TimeoutId>, lexopt::Error> {
+    match words {
+        ["all"] => Ok(None),
+        [id] => id.parse().map(Some).map_err(|error| lexopt::Error::Custom(Box::new(error))),
+        _ => Err(format!("the dead letter is '{}'; allowed: ID, all", words.join(" ")).into()),
+    }
 }
 
 /// Refuses a URL of an unknown scheme. The error does not repeat the rest of the URL, which may

@@ -220,7 +220,8 @@ impl SqliteStore {
     ) -> Result<R, StoreError> {
         self.check()?;
         let now = self.clock.now();
-        let (epoch, written) = (self.epoch, self.clock.written);
+        let epoch = self.epoch;
+        let written = self.clock.written;
         self.connection.prepare_cached("begin immediate").and_then(|mut begin| begin.execute([])).map_err(failed)?;
         let looked = self.foreign.look(&self.connection).map_err(failed);
         let result = looked.and_then(|()| body(&mut self.connection, epoch, &self.clock));

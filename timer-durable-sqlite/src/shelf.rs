@@ -37,7 +37,8 @@ pub(super) fn load(
         Ok(Position { due: row.get(1)?, id: id(row.get(2)?) })
     };
     let rows = query.query_map(params![topic, epoch, max as i64], |row| Ok((row.get(0)?, position(row))))?;
-    let (mut page, mut unreadable) = (Vec::new(), Vec::new());
+    let mut page = Vec::new();
+    let mut unreadable = Vec::new();
     for row in rows {
         match row? {
             (_, Ok(position)) => page.push(position),
@@ -89,7 +90,8 @@ pub(super) fn topics(db: &Connection) -> Result<Vec<String>> {
 /// Returns the rows on shelves whose topics cannot be read.
 pub(super) fn find_lost(db: &Connection) -> Result<UnreadableRows> {
     let mut find = db.prepare_cached("select rowid, topic from timer_timeout where slot = -1 and topic = ?1")?;
-    let (mut query, mut lost) = (db.prepare_cached(TOPICS)?, Vec::new());
+    let mut query = db.prepare_cached(TOPICS)?;
+    let mut lost = Vec::new();
     let mut topics = query.query([])?;
     while let Some(topic) = topics.next()? {
         if topic.get::<_, String>(0).is_err_and(|error| is_unreadable(&error)) {

@@ -65,7 +65,8 @@ impl Tally {
             }
         };
         self.counted += counted;
-        (self.cursor, self.next) = (cursor, next);
+        self.cursor = cursor;
+        self.next = next;
         Ok(())
     }
 

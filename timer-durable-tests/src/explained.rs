@@ -17,7 +17,8 @@ pub fn check(open: impl Fn(DurableTimerBuilder) -> DurableTimer) {
         let _free = wait.lock().unwrap().recv();
         Ok(())
     };
-    let (late, hanging) = (Topic::<()>::new("late"), Topic::<()>::new("hanging"));
+    let late = Topic::<()>::new("late");
+    let hanging = Topic::<()>::new("hanging");
     let builder = || DurableTimer::builder().max_running(1).topic(late, |_: &Due<()>| Ok(()));
     let timer = open(builder());
     timer.pause(late).unwrap();

@@ -36,7 +36,8 @@ impl Trace {
     /// Returns a builder of a timer whose handler notes its runs and sometimes fails. A payload is
     /// a time in milliseconds.
     fn builder(&self, place: usize, seed: u64) -> DurableTimerBuilder {
-        let (trace, random) = (self.clone(), Mutex::new(Rng::with_seed(seed)));
+        let trace = self.clone();
+        let random = Mutex::new(Rng::with_seed(seed));
         DurableTimer::builder().seed(seed).topic(t(), move |due: &Due<String>| {
             trace.note(place, Duration::from_millis(due.payload().parse()?), due.attempt());
             if random.lock().unwrap().u8(..) < 50 { Err(Retry::new("no bank")) } else { Ok(()) }
@@ -53,7 +54,8 @@ pub fn manual() -> (Timer, ManualDriver, VirtualClock) {
 
 /// Runs timeouts in memory, in a memory store and in a second store, which may crash on the way.
 fn run<S: Store>(seed: u64, crashes: bool, open: impl Fn() -> S) -> Vec<Run> {
-    let ((memory, mut driver, clock), mut random) = (manual(), Rng::with_seed(seed));
+    let (memory, mut driver, clock) = manual();
+    let mut random = Rng::with_seed(seed);
     let trace = Trace::new(&memory);
     let memory_store = MemoryStore::new();
     let start = |seed| {
@@ -66,7 +68,8 @@ fn run<S: Store>(seed: u64, crashes: bool, open: impl Fn() -> S) -> Vec<Run> {
         let planned = trace.now() + delay;
         // They are due at the same time.
         for place in [2, 1, 0, 2] {
-            let (trace, text) = (trace.clone(), planned.as_millis().to_string());
+            let trace = trace.clone();
+            let text = planned.as_millis().to_string();
             match place {
                 0 => _ = memory.new_timeout(delay, move |_: &Timeout| trace.note(0, planned, 1)).unwrap(),
                 place => _ = timers[place - 1].new_timeout(t(), delay, &text).unwrap(),

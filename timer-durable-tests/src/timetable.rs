@@ -22,7 +22,8 @@ pub fn assert_runs_as_counted(store: impl Store, count: usize) {
     }
     driver.advance(Duration::from_secs(random.u64(..3_600)));
     let done = || TOPICS.map(|topic| timer.stats().topics[topic.name()].done);
-    let (before, timetable) = (done(), timer.timetable());
+    let before = done();
+    let timetable = timer.timetable();
     let mut now = Duration::ZERO;
     for (step, counts) in [(SECOND, timetable.minute), (60 * SECOND, timetable.hour), (900 * SECOND, timetable.day)] {
         let counts = counts.unwrap();

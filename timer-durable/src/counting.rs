@@ -95,7 +95,9 @@ impl DurableTimer {
             let until = Instant::now() + MAX_WAIT;
             let begun = counted.begin(self.manual().is_none()).into_iter();
             let counts: Vec<_> = begun.filter_map(|(nth, progress)| self.start_count(nth, progress)).collect();
-            counts.into_iter().for_each(|count| _ = count.recv_deadline(until));
+            for count in counts {
+                _ = count.recv_deadline(until);
+            }
         }
         counted.get()
     }
@@ -103,7 +105,8 @@ impl DurableTimer {
     /// Lets the thread for reads count the timeouts of a range, although nobody may wait for it.
     /// The returned channel has a value when it is done.
     fn start_count(&self, nth: usize, progress: Arc<()>) -> Option<oneshot::Receiver<()>> {
-        let (counted, figures) = (self.inner.parts.counted.clone(), self.inner.parts.figures.clone());
+        let counted = self.inner.parts.counted.clone();
+        let figures = self.inner.parts.figures.clone();
         let (done, is_done) = oneshot::channel();
         let read = move |reader: Result<&mut dyn Reader, StoreError>| {
             let at = Instant::now();

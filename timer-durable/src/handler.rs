@@ -47,7 +47,8 @@ where
         let Some(report) = report.start() else { return };
         started.record_start();
         let span = started.span();
-        let (mark, progress) = (started.handler_mark(), started.progress().clone());
+        let mark = started.handler_mark();
+        let progress = started.progress().clone();
         let future = span.during(|| {
             read(bytes, format).and_then(|payload| call(|| mark.during(|| function(Due { payload, started }))))
         });

@@ -129,7 +129,9 @@ impl ManualKeeper {
     pub(crate) fn settle(&self) {
         let Some(mut keeper) = self.lock() else { return };
         let mut ending = None;
-        keeper.iter_mut().for_each(|keeper| keeper.end_pause());
+        if let Some(keeper) = keeper.as_mut() {
+            keeper.end_pause();
+        }
         while let Some(running) = keeper.as_mut() {
             if let Some(now) = self.place.as_ref().and_then(Place::store_time) {
                 running.advance_time(between(running.now(), now));
@@ -149,7 +151,9 @@ impl ManualKeeper {
         }
         // The handlers may own the last handle of the timer, whose drop locks it.
         drop(keeper);
-        self.place.iter().for_each(Place::arm);
+        if let Some(place) = &self.place {
+            place.arm();
+        }
         if let Some((ended, end)) = ending {
             ended.close(end);
         }
@@ -193,7 +197,8 @@ impl ManualDurableDriver {
         let Some(end) = self.keeper.with(|keeper| keeper.now().saturating_add(crate::time::micros(by))) else {
             return self.run_due();
         };
-        let (mut ran, mut is_stuck) = (self.run_due(), false);
+        let mut ran = self.run_due();
+        let mut is_stuck = false;
         while let Some((now, next)) = self.keeper.with(|keeper| (keeper.now(), keeper.next_wake())) {
             let next = next.filter(|next| *next <= end && !is_stuck);
             self.keeper.with(|keeper| keeper.advance_time(between(now, next.unwrap_or(end))));

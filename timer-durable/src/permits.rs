@@ -62,7 +62,8 @@ impl Drop for CallPermit {
     fn drop(&mut self) {
         let Some(permits) = self.0.take() else { return };
         while let Some(caller) = permits.next() {
-            let (permit, mut refused) = (Self(Some(permits.clone())), None);
+            let permit = Self(Some(permits.clone()));
+            let mut refused = None;
             panics::contain("the waker of a caller panicked", || refused = caller.send(permit).err());
             // A caller that has gone leaves the permit to the one behind it.
             let Some(refused) = refused else { return };

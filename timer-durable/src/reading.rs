@@ -282,6 +282,7 @@ fn page(
     if let (None, Some(prefix)) = (&filter.topic, &filter.key_prefix) {
         return Err(Error::Setting { name: "key_prefix", given: prefix.clone(), allowed: "a prefix with a topic" });
     }
-    let (filter, after) = (filter.clone(), after.cloned());
+    let filter = filter.clone();
+    let after = after.cloned();
     Ok(move |store: &mut dyn Reader| store.list(&filter, after.as_ref(), limit))
 }

@@ -62,7 +62,8 @@ impl Counted {
     /// Sets the result of a count that began at `at`, and notes what it took.
     pub(crate) fn set(&self, nth: usize, at: Instant, due: Option<Vec<TopicDue>>) {
         let count = &mut self.lock()[nth];
-        (count.last, count.cost) = (Some((at, due.map(Arc::from))), at.elapsed());
+        count.last = Some((at, due.map(Arc::from)));
+        count.cost = at.elapsed();
     }
 
     fn lock(&self) -> MutexGuard<'_, [Count; 3]> {

@@ -188,8 +188,12 @@ fn read(traceparent: &str) -> Option<SpanContext> {
     let mut parts = traceparent.split('-');
     let is_hex = |part: &&str| part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let mut part = |length| parts.next().filter(|part| part.len() == length).filter(is_hex);
-    let (version, trace, span, flags) = (part(2)?, part(32)?, part(16)?, part(2)?);
-    let (trace, span) = (u128::from_str_radix(trace, 16).ok()?, u64::from_str_radix(span, 16).ok()?);
+    let version = part(2)?;
+    let trace = part(32)?;
+    let span = part(16)?;
+    let flags = part(2)?;
+    let trace = u128::from_str_radix(trace, 16).ok()?;
+    let span = u64::from_str_radix(span, 16).ok()?;
     let flags = TraceFlags::new(u8::from_str_radix(flags, 16).ok()?);
     let context = SpanContext::new(trace.into(), span.into(), flags, true, TraceState::NONE);
     // Only a later version may have further fields.

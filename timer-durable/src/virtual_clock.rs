@@ -92,8 +92,8 @@ impl VirtualClock {
     /// Returns a clock that begins now by the time of `timer`.
     #[must_use]
     pub fn new(timer: &Timer) -> Self {
-        let (timer, begin) = (timer.clone(), timer.now());
-        Self { inner: Arc::new(Inner { timer, begin, state: Mutex::default() }) }
+        let inner = Inner { timer: timer.clone(), begin: timer.now(), state: Mutex::default() };
+        Self { inner: Arc::new(inner) }
     }
 
     /// Returns the time on this clock, by which timeouts are due.
@@ -156,7 +156,9 @@ impl Inner {
             // All other timeouts in memory that are due now run before the second one.
             let ring = move |_: &Timeout| _ = clock.upgrade().map(|clock| clock.ring());
             let second = alarm.timer().map(|timer| timer.new_timeout(Duration::ZERO, ring));
-            second.and_then(Result::err).into_iter().for_each(|refused| refused.into_inner()(alarm));
+            if let Some(Err(refused)) = second {
+                refused.into_inner()(alarm);
+            }
         };
         match self.timer.new_timeout_at(deadline, ring) {
             Ok(alarm) => Some(alarm),
@@ -174,7 +176,8 @@ impl Inner {
         let due: Vec<Weak<dyn Driven>> = {
             let mut state = self.lock();
             if is_due(&state.armed) {
-                (state.armed, state.alarm) = (None, None);
+                state.armed = None;
+                state.alarm = None;
             }
             let due = state.keepers.values_mut().filter(|(_, next)| is_due(next));
             due.map(|(keeper, next)| {

@@ -84,7 +84,8 @@ impl Work {
         work: impl FnOnce(&mut Transaction<'_>) -> Result<R, WorkError> + Send + 'static,
     ) -> (Self, WorkResult<R>) {
         let (sender, result) = mpsc::channel();
-        let (work, caller) = (Contained::new(work), Current::of_caller());
+        let work = Contained::new(work);
+        let caller = Current::of_caller();
         let run = move |transaction: &mut Transaction<'_>| {
             let work = work.into_inner();
             let result = panics::catch(|| caller.during(|| work(transaction)));

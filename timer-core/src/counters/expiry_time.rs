@@ -27,7 +27,8 @@ impl ExpiryTime {
     #[inline]
     pub(crate) fn record(&self, expired: usize, nanos: impl FnOnce() -> Nanos) {
         let (crowded, lone) = self.counts();
-        let (count, is_crowd) = (expired as u64, expired >= CROWD);
+        let count = expired as u64;
+        let is_crowd = expired >= CROWD;
         if count == 0 || crowded > 0 && !is_crowd {
             return;
         }

@@ -279,7 +279,8 @@ fn explain_connect(server: String, error: &QueryError) -> ConnectError {
 }
 
 fn explain(server: &str, error: &QueryError) -> ConnectError {
-    let (server, why) = (server.to_owned(), error.to_string());
+    let server = server.to_owned();
+    let why = error.to_string();
     match error.code() {
         Some(&SqlState::INSUFFICIENT_PRIVILEGE) => ConnectError::MissingRights { server, why },
         Some(_) => ConnectError::Failed { server, why },

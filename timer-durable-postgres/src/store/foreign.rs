@@ -89,7 +89,8 @@ impl PostgresStore {
             // No look has visited the rows of these shards.
             self.frontier = Frontier::default();
         }
-        let (shards, frontier) = (self.shards.clone(), self.frontier.clone());
+        let shards = self.shards.clone();
+        let frontier = self.frontier.clone();
         let mut look = Look::default();
         match self.sweep_shards(&shards, &frontier, &mut look) {
             Ok(()) => {

@@ -99,26 +99,14 @@ impl PostgresStore {
         self.suspects.clear();
         self.frontier = Frontier::default();
         self.agenda.clear(Task::EndOfHold);
-        let limit = self.lease.limit();
         if self.link.is_none() {
-            let connection = match self.fresh.take() {
-                Some(connection) => connection,
-                None => {
-                    self.figures.reconnects += 1;
-                    let connected = connect::connect(&self.access, limit);
-                    let connected = connected.map_err(|error| StoreError::Failed(error.to_string()))?;
-                    self.pooled |= connected.pooled;
-                    connected.connection
-                }
-            };
-            self.link = Some(Link::new(connection, limit, self.pooled)?);
-            // The listening connection may lead to another server, or nowhere.
-            self.listener = None;
+            self.take_connection()?;
         }
         let link = self.link()?;
         link.limit_locks(false)?;
         let new = link.draw()?;
-        let (tried, is_first) = (self.tried.clone(), !self.has_joined);
+        let tried = self.tried.clone();
+        let is_first = !self.has_joined;
         self.tried.push(new);
         let name = self.name.clone().map(|name| Ok::<_, StoreError>(self.link()?.connection.storable(&name)));
         let name = name.transpose()?;
@@ -151,6 +139,31 @@ impl PostgresStore {
             renewed => renewed?,
         };
         self.link()?.limit_locks(true)?;
+        self.listen();
+        Ok(())
+    }
+
+    /// Performs step 1 of a join.
+    fn take_connection(&mut self) -> Result<(), StoreError> {
+        let limit = self.lease.limit();
+        let connection = match self.fresh.take() {
+            Some(connection) => connection,
+            None => {
+                self.figures.reconnects += 1;
+                let connected = connect::connect(&self.access, limit);
+                let connected = connected.map_err(|error| StoreError::Failed(error.to_string()))?;
+                self.pooled |= connected.pooled;
+                connected.connection
+            }
+        };
+        self.link = Some(Link::new(connection, limit, self.pooled)?);
+        // The listening connection may lead to another server, or nowhere.
+        self.listener = None;
+        Ok(())
+    }
+
+    /// Starts the thread for notifications, unless it runs or a pooler would swallow them.
+    fn listen(&mut self) {
         if self.pooled {
             self.listener = None;
         } else if self.listener.is_none() {
@@ -161,7 +174,6 @@ impl PostgresStore {
                 )
                 .ok();
         }
-        Ok(())
     }
 
     pub(super) fn keep_up(&mut self, running: &[TimeoutId]) -> Result<Upkeep, StoreError> {
@@ -249,21 +261,28 @@ impl PostgresStore {
         self.figures.taken_over += row.get::<_, i64>(6).unsigned_abs();
         self.figures.renewed = Some(sent);
         if self.counts.begins(sent) {
-            let count = self.link()?.connection.ask(PENDING).map_err(StoreError::from);
-            // A renewal that has succeeded must not fail for a figure.
-            let row = self.check(count).ok();
-            self.pending = row.as_ref().map(|row| row.get::<_, i64>(0).unsigned_abs());
-            let age = row.as_ref().and_then(|row| row.get::<_, Option<i64>>(2)).unwrap_or(0);
-            self.figures.oldest_transaction = Duration::from_micros(age.unsigned_abs());
-            if self.figures.oldest_transaction > OLD {
-                let holder: Option<String> = row.and_then(|row| row.get(1));
-                tracing::warn!(
-                    server = self.describe(), holder, age = ?self.figures.oldest_transaction,
-                    "an old transaction keeps dead rows"
-                );
-            }
+            self.count_pending()?;
         }
         Ok(gained)
+    }
+
+    /// Counts the pending timeouts of all processes, and looks for a transaction that keeps dead
+    /// rows.
+    fn count_pending(&mut self) -> Result<(), StoreError> {
+        let count = self.link()?.connection.ask(PENDING).map_err(StoreError::from);
+        // A renewal that has succeeded must not fail for a figure.
+        let row = self.check(count).ok();
+        self.pending = row.as_ref().map(|row| row.get::<_, i64>(0).unsigned_abs());
+        let age = row.as_ref().and_then(|row| row.get::<_, Option<i64>>(2)).unwrap_or(0);
+        self.figures.oldest_transaction = Duration::from_micros(age.unsigned_abs());
+        if self.figures.oldest_transaction > OLD {
+            let holder: Option<String> = row.and_then(|row| row.get(1));
+            tracing::warn!(
+                server = self.describe(), holder, age = ?self.figures.oldest_transaction,
+                "an old transaction keeps dead rows"
+            );
+        }
+        Ok(())
     }
 
     /// Renews the lease and nothing else, because another transaction has locked a row that a

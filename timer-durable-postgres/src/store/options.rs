@@ -124,7 +124,8 @@ impl PostgresOptions {
             return Err(ConnectError::Url { why });
         }
         let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (mut others, mut own) = (Vec::new(), Vec::new());
+        let mut others = Vec::new();
+        let mut own = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
                 Some((name @ ("sslmode" | "sslrootcert" | "passfile"), value)) => own.push((name, decode(value)?)),
@@ -254,7 +255,8 @@ impl PostgresOptions {
 /// Returns a function that asks for the password before it connects.
 fn with_password(dial: Dial, password: Provider) -> Dial {
     Arc::new(move |mut config| {
-        let (dial, password) = (dial.clone(), password.clone());
+        let dial = dial.clone();
+        let password = password.clone();
         Box::pin(async move {
             let password = password().map_err(|error| QueryError::Io(io::Error::other(error)))?;
             config.password(password);

@@ -30,7 +30,8 @@ impl PostgresStore {
         if shards.is_empty() {
             return Ok(range.end);
         }
-        let (end, part) = (out.len() + max, first_part(max, shards.len()));
+        let end = out.len() + max;
+        let part = first_part(max, shards.len());
         let mut rows = MergedRows::default();
         self.load_part(&mut rows, (&shards, &epochs), range.clone(), part)?;
         while out.len() < end {
@@ -55,7 +56,8 @@ impl PostgresStore {
         part: usize,
     ) -> Result<(), StoreError> {
         let limit = i64::try_from(part).unwrap_or(i64::MAX);
-        let (first, last): (Uuid, Uuid) = (uuid(range.start.id), uuid(range.end.id));
+        let first: Uuid = uuid(range.start.id);
+        let last: Uuid = uuid(range.end.id);
         let found = self.link()?.load(&[&shards, &epochs, &range.start.due, &first, &range.end.due, &last, &limit])?;
         let found = found.iter().map(|row| (Position { due: row.get(1), id: write::id(row, 2) }, (), row.get(0)));
         rows.add(shards, found, part);
@@ -63,8 +65,8 @@ impl PostgresStore {
     }
 }
 
-/// Rows of the shards in their order. If those that were read of a shard are used up, more of them
-/// have to be read, because one shard may have all rows of the page.
+/// The rows of several shards, merged into one order. Once the rows that were read of a shard are
+/// used up, more have to be read, because one shard may have all rows of the page.
 pub(super) struct MergedRows<R> {
     found: BTreeMap<Position, (R, i16)>,
     /// The number of rows after which a shard is used up, or `None` if it has no more.

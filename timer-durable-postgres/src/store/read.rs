@@ -142,7 +142,8 @@ fn list_by_due(
 ) -> Result<Vec<PendingRow>, QueryError> {
     let shards: Vec<i16> = (0..SHARDS as i16).collect();
     let from = after.map_or(Position::at(filter.due.start), |row| row.position().next());
-    let (mut rows, mut page) = (MergedRows::default(), Vec::new());
+    let mut rows = MergedRows::default();
+    let mut page = Vec::new();
     list_part(connection, &mut rows, filter, &shards, from..Position::END, (first_part(limit, SHARDS), limit))?;
     while page.len() < limit {
         let Some((position, row, used_up)) = rows.pop_first() else { break };
@@ -180,11 +181,13 @@ select {COLUMNS}, t.shard from (
 ) page, lateral (select * from timer.timeout t where t.id = page.id offset 0) t order by page.due, page.id";
     let mut tail = tail(filter);
     for (bound, position) in [(">=", range.start), ("<", range.end)] {
-        let (due, id) = (tail.bind(Type::INT8, position.due), tail.bind(Type::UUID, uuid(position.id)));
+        let due = tail.bind(Type::INT8, position.due);
+        let id = tail.bind(Type::UUID, uuid(position.id));
         tail.sql += &format!(" and (t.due, t.id) {bound} ({due}, {id})");
     }
     let mut number = |number: usize| tail.bind(Type::INT8, i64::try_from(number).unwrap_or(i64::MAX));
-    let (part_name, limit) = (number(part), number(max));
+    let part_name = number(part);
+    let limit = number(max);
     let sql = sql.replace("{SHARDS}", &tail.bind(Type::INT2_ARRAY, shards.to_vec())).replace("{PART}", &part_name);
     let found = tail.run(connection, &sql.replace("{LIMIT}", &limit).replace("{SHELVES}", SHELVES))?;
     let found = found.iter().map(|row| (pending(row, ()), row.get(8)));
@@ -202,7 +205,8 @@ pub(super) fn dead_letters(
         where reason is not null and ($1::text is null or topic = $1) and ($2::uuid is null or id > $2)
         order by id limit $3";
     let types = [Type::TEXT, Type::UUID, Type::INT8];
-    let (after, max) = (after.map(uuid), i64::try_from(max).unwrap_or(i64::MAX));
+    let after = after.map(uuid);
+    let max = i64::try_from(max).unwrap_or(i64::MAX);
     Ok(connection.run(sql, &types, &[&topic, &after, &max])?.iter().map(letter).collect())
 }
 
@@ -242,7 +246,8 @@ pub(super) fn due_within(connection: &mut PostgresConnection, delays: &[Micros])
     );
     let mut counts = DueCounts::new(delays);
     for row in tail.run(connection, &sql)? {
-        let (step, count) = (row.get::<_, i32>(1), row.get::<_, i64>(2));
+        let step = row.get::<_, i32>(1);
+        let count = row.get::<_, i64>(2);
         counts.add_step(row.get(0), step.unsigned_abs() as usize, count.unsigned_abs());
     }
     Ok(counts.finish())

@@ -132,7 +132,9 @@ impl Writer<'_> {
         // A key without a timeout needs no second look.
         let mut outcomes: Vec<Option<Outcome>> =
             ids.iter().map(|id| id.is_none().then_some(Outcome::NotFound)).collect();
-        let (instance, now, shard) = (self.instance as u32, self.now, self.spread(1)[0]);
+        let instance = self.instance as u32;
+        let now = self.now;
+        let shard = self.spread(1)[0];
         let (tables, parts, rows) = loop {
             let open: Vec<usize> = (0..batch.len()).filter(|n| outcomes[*n].is_none()).collect();
             let tables = Tables::new(batch, &ids, &open, instance, self.blocked, now);
@@ -189,10 +191,12 @@ impl Writer<'_> {
                 return Ok(Sent::Locked(locked));
             }
         }
-        let (own, epochs) = (self.instance, self.epochs);
+        let own = self.instance;
+        let epochs = self.epochs;
         let refuge = (!self.shards.is_empty()).then_some(shard);
         let mut new = tables.has_new_inserts_only();
-        let (begun, mut attempts) = (Instant::now(), 0);
+        let begun = Instant::now();
+        let mut attempts = 0;
         loop {
             let parts = tables.parts(new);
             let columns = tables.parameters(shard, parts, &self.link.connection);

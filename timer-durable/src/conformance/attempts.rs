@@ -38,8 +38,10 @@ fn forgive<S: Store>(bench: &mut Bench<S>, id: TimeoutId, attempt: u32, due: i64
 }
 
 fn begins<S: Store>(bench: &mut Bench<S>) {
-    let (past, future) = (bench.past(), bench.future());
-    let (early, due) = (bench.insert(future), bench.insert(past));
+    let past = bench.past();
+    let future = bench.future();
+    let early = bench.insert(future);
+    let due = bench.insert(past);
     assert_eq!(bench.begin(early), Outcome::NotYet(future));
     assert_eq!(bench.attempt(due).attempt, 1);
     assert_eq!(bench.begin(due), Outcome::NotFound, "it runs");
@@ -59,7 +61,8 @@ fn ends<S: Store>(bench: &mut Bench<S>) {
 }
 
 fn retries<S: Store>(bench: &mut Bench<S>) {
-    let (past, future) = (bench.past(), bench.future());
+    let past = bench.past();
+    let future = bench.future();
     let id = bench.insert(past);
     bench.attempt(id);
     assert!(!retry(bench, id, 2, past));
@@ -77,7 +80,8 @@ fn retries<S: Store>(bench: &mut Bench<S>) {
 }
 
 fn periods<S: Store>(bench: &mut Bench<S>) {
-    let (past, future) = (bench.past(), bench.future());
+    let past = bench.past();
+    let future = bench.future();
     let id = bench.insert(past);
     bench.attempt(id);
     assert!(done(bench, id, 1, Some(past + 5)));
@@ -88,7 +92,8 @@ fn periods<S: Store>(bench: &mut Bench<S>) {
 }
 
 fn outlived_letters<S: Store>(bench: &mut Bench<S>) {
-    let (past, future) = (bench.past(), bench.future());
+    let past = bench.past();
+    let future = bench.future();
     let periodic = Insert {
         key: Some("key".to_owned()),
         period: Some(5),
@@ -123,9 +128,12 @@ fn outlived_letters<S: Store>(bench: &mut Bench<S>) {
 }
 
 fn follow_ups<S: Store>(bench: &mut Bench<S>) {
-    let (past, future) = (bench.past(), bench.future());
+    let past = bench.past();
+    let future = bench.future();
     let keyed = |due| Insert { key: Some("key".to_owned()), ..Insert::new(TimeoutId::new(), due, "topic") };
-    let (first, second, late) = (keyed(past), keyed(future), keyed(future));
+    let first = keyed(past);
+    let second = keyed(future);
+    let late = keyed(future);
     let id = first.id;
     bench.insert_as(first);
     bench.attempt(id);
@@ -153,7 +161,8 @@ fn follow_ups<S: Store>(bench: &mut Bench<S>) {
 }
 
 fn postpones<S: Store>(bench: &mut Bench<S>) {
-    let (past, future) = (bench.past(), bench.future());
+    let past = bench.past();
+    let future = bench.future();
     let postpone =
         |id, attempt, payload: Option<(i16, Vec<u8>)>| Operation::Postpone { id, attempt, due: past + 9, payload };
     let id = bench.insert(past);
@@ -224,7 +233,8 @@ fn new_runs<S: Store>(bench: &mut Bench<S>) {
 }
 
 fn late_results<S: Store>(bench: &mut Bench<S>) {
-    let (past, future) = (bench.past(), bench.future());
+    let past = bench.past();
+    let future = bench.future();
     let id = bench.insert(past);
     bench.attempt(id);
     assert!(retry(bench, id, 1, past));
@@ -235,7 +245,8 @@ fn late_results<S: Store>(bench: &mut Bench<S>) {
 
 fn instances<S: Store>(bench: &mut Bench<S>) {
     let past = bench.past();
-    let (ended, lost) = (bench.insert(past), bench.insert(past));
+    let ended = bench.insert(past);
+    let lost = bench.insert(past);
     bench.attempt(ended);
     bench.attempt(lost);
     let before = bench.store.instance();

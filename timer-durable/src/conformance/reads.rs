@@ -19,7 +19,8 @@ fn keyed(due: Micros, topic: &str, key: Option<&str>) -> Insert {
 }
 
 fn states<S: Store>(bench: &mut Bench<S>) {
-    let (name, due) = (bench.name, bench.past());
+    let name = bench.name;
+    let due = bench.past();
     let target = || Target::Key { topic: "topic".to_owned(), key: "key".to_owned() };
     let get = |bench: &mut Bench<S>, target: Target| ok(bench.store.get(&target), name);
     assert_eq!(get(bench, target()), None, "{name}");
@@ -63,7 +64,8 @@ fn list<S: Store>(bench: &mut Bench<S>, filter: &Filter, limit: usize) -> Vec<Ti
 }
 
 fn lists<S: Store>(bench: &mut Bench<S>) {
-    let (name, start) = (bench.name, bench.future());
+    let name = bench.name;
+    let start = bench.future();
     let mut random = fastrand::Rng::with_seed(5);
     let mut rows: Vec<Insert> = Vec::new();
     for n in 0..60 {
@@ -96,7 +98,9 @@ fn lists<S: Store>(bench: &mut Bench<S>) {
 
 fn due_by_topic<S: Store>(bench: &mut Bench<S>) {
     const HOUR: Micros = 3_600_000_000;
-    let (name, past, now) = (bench.name, bench.past(), bench.store.now());
+    let name = bench.name;
+    let past = bench.past();
+    let now = bench.store.now();
     for (topic, due) in
         [("a", past), ("a", now + HOUR), ("b", now + 2 * HOUR), ("b", now + 48 * HOUR), ("c", now + 72 * HOUR)]
     {
@@ -116,9 +120,11 @@ fn due_by_topic<S: Store>(bench: &mut Bench<S>) {
 }
 
 fn lists_by_state<S: Store>(bench: &mut Bench<S>) {
-    let (past, future) = (bench.past(), bench.future());
+    let past = bench.past();
+    let future = bench.future();
     let pending = [bench.insert(past), bench.insert(future), bench.insert(future + 24 * 3_600_000_000)];
-    let (running, retrying) = (bench.insert(past), bench.insert(past));
+    let running = bench.insert(past);
+    let retrying = bench.insert(past);
     bench.attempt(running);
     let attempt = bench.attempt(retrying).attempt;
     assert!(bench.changes(Operation::Retry { id: retrying, attempt, due: future, forgive: false }));

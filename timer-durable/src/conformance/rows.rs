@@ -36,7 +36,8 @@ fn ids<S: Store>(bench: &mut Bench<S>) {
 /// The ids are made by a caller, because ids that the store's own instance has made leave no
 /// tombstone.
 fn ended_ids<S: Store>(bench: &mut Bench<S>) {
-    let (past, future) = (bench.past(), bench.future());
+    let past = bench.past();
+    let future = bench.future();
     let cancelled = keyed(future, IfPending::Keep);
     bench.insert_as(cancelled.clone());
     bench.execute(Operation::Cancel(Target::Id(cancelled.id)));
@@ -44,7 +45,8 @@ fn ended_ids<S: Store>(bench: &mut Bench<S>) {
     bench.insert_as(replaced.clone());
     let last = keyed(future, IfPending::Replace);
     assert_eq!(bench.insert_as(last.clone()), Outcome::Created { replaced: Some(replaced.id) });
-    let (topic, key) = (last.topic.to_string(), last.key.clone().unwrap_or_default());
+    let topic = last.topic.to_string();
+    let key = last.key.clone().unwrap_or_default();
     bench.execute(Operation::Cancel(Target::Key { topic, key }));
     let done = Insert::new(TimeoutId::new(), past, "topic");
     bench.insert_as(done.clone());
@@ -79,7 +81,8 @@ fn old_ids<S: Store>(bench: &mut Bench<S>) {
 }
 
 fn taken_ids<S: Store>(bench: &mut Bench<S>) {
-    let (past, future) = (bench.past(), bench.future());
+    let past = bench.past();
+    let future = bench.future();
     let dead = keyed(past, IfPending::Keep);
     bench.insert_as(dead.clone());
     let attempt = bench.attempt(dead.id).attempt;
@@ -170,7 +173,8 @@ fn updates<S: Store>(bench: &mut Bench<S>) {
 }
 
 fn targets<S: Store>(bench: &mut Bench<S>) {
-    let (past, future) = (bench.past(), bench.future());
+    let past = bench.past();
+    let future = bench.future();
     let key = || Target::Key { topic: "topic".to_owned(), key: "key".to_owned() };
     let cancel = |bench: &mut Bench<S>, target: Target| bench.execute(Operation::Cancel(target));
     let reset = |bench: &mut Bench<S>, target: Target, due| bench.execute(Operation::Reset { target, due });
@@ -281,7 +285,8 @@ fn traces<S: Store>(bench: &mut Bench<S>) {
 }
 
 fn batches<S: Store>(bench: &mut Bench<S>) {
-    let (past, future) = (bench.past(), bench.future());
+    let past = bench.past();
+    let future = bench.future();
     let ids: Vec<TimeoutId> = (0..6).map(|_| bench.insert(past)).collect();
     (2..5).for_each(|n| _ = bench.attempt(ids[n]));
     let new = Insert::new(TimeoutId::new(), future, "topic");

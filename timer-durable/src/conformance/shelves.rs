@@ -40,7 +40,8 @@ fn shelved() -> Outcome {
 }
 
 fn shelves<S: Store>(bench: &mut Bench<S>) {
-    let (past, future) = (bench.past(), bench.future());
+    let past = bench.past();
+    let future = bench.future();
     let ids = [past + 1, past, past + 2].map(|due| bench.insert(due));
     let early = bench.insert(future);
     let other = Insert::new(TimeoutId::new(), past, "other");
@@ -70,7 +71,8 @@ fn shelves<S: Store>(bench: &mut Bench<S>) {
 }
 
 fn moves<S: Store>(bench: &mut Bench<S>) {
-    let (past, future) = (bench.past(), bench.future());
+    let past = bench.past();
+    let future = bench.future();
     let keyed = |key: &str, due, if_pending| Insert {
         key: Some(key.to_owned()),
         if_pending,

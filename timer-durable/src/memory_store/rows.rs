@@ -131,7 +131,8 @@ impl Inner {
         row.begun = None;
         row.forgiven = row.attempt;
         if let Some((format, payload)) = payload {
-            (row.insert.format, row.insert.payload) = (*format, payload.clone());
+            row.insert.format = *format;
+            row.insert.payload = payload.clone();
         }
         let planned = row.insert.period.map(|_| row.planned.unwrap_or(row.insert.due));
         self.move_to(id, due, planned);
@@ -177,7 +178,8 @@ impl Inner {
         if row.insert.due > now {
             return Outcome::NotYet(row.insert.due);
         }
-        let (position, topic) = (Position { due: row.insert.due, id }, row.insert.topic.clone());
+        let position = Position { due: row.insert.due, id };
+        let topic = row.insert.topic.clone();
         if !row.is_shelved && blocked.contains(&topic) {
             row.is_shelved = true;
             self.order.remove(&position);
@@ -261,7 +263,9 @@ impl Inner {
     fn move_to(&mut self, id: TimeoutId, due: Micros, planned: Option<Micros>) {
         let Some(mut row) = self.rows.remove(&id) else { return };
         self.unlink(&row);
-        (row.insert.due, row.planned, row.is_shelved) = (due, planned, false);
+        row.insert.due = due;
+        row.planned = planned;
+        row.is_shelved = false;
         self.rows.insert(id, row);
         self.order.insert(Position { due, id });
     }

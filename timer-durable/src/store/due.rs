@@ -64,7 +64,9 @@ impl<'d> DueCounts<'d> {
         if !self.topics.contains_key(topic) {
             self.topics.insert(topic.to_owned(), vec![0; self.delays.len()]);
         }
-        self.topics.get_mut(topic).into_iter().for_each(|counts| counts[step] += count);
+        if let Some(counts) = self.topics.get_mut(topic) {
+            counts[step] += count;
+        }
     }
 
     /// Returns the numbers of the topics that were counted, in the order of their names.
