@@ -1,6 +1,6 @@
 //! A connection that knows its file.
 
-use super::owner::Place;
+use super::owner::KnownFile;
 use rusqlite::Connection;
 use std::ops::{Deref, DerefMut};
 
@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 #[derive(Debug)]
 pub(super) struct FileConnection {
     pub(super) connection: Connection,
-    pub(super) file: Place,
+    pub(super) file: KnownFile,
 }
 
 impl Deref for FileConnection {

@@ -4,7 +4,7 @@
 //! knows its file, too. If the two differ, the work does not run.
 
 use super::file_connection::FileConnection;
-use super::owner::Place;
+use super::owner::KnownFile;
 use rusqlite::Connection;
 use std::error::Error as StdError;
 use std::fmt;
@@ -73,14 +73,14 @@ impl<'t> DerefMut for SqliteTransaction<'_, 't> {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqliteHandle {
-    file: Place,
+    file: KnownFile,
 }
 
 /// The error of work on the connection.
 type WorkError = Box<dyn StdError + Send + Sync>;
 
 impl SqliteHandle {
-    pub(super) fn new(file: Place) -> Self {
+    pub(super) fn new(file: KnownFile) -> Self {
         Self { file }
     }
 

@@ -42,6 +42,7 @@ mod clock;
 mod file_connection;
 mod foreign;
 mod handle;
+mod ids;
 mod log;
 mod names;
 mod open;
@@ -81,7 +82,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tally::Tally;
 use timer_durable::store::{Micros, StoreError};
-use unreadable::{Place, UnreadableRows};
+use unreadable::{RowKey, UnreadableRows};
 
 /// The shortest time between two writes of the latest time. Only commits that happen anyway write
 /// it.
@@ -272,7 +273,7 @@ impl SqliteStore {
             self.commit(|connection, _, clock| {
                 let now = clock.now();
                 let mut bury =
-                    |(row, error): &(i64, _)| unreadable::bury(connection, Place::Row(*row), error, now).map(drop);
+                    |(row, error): &(i64, _)| unreadable::bury(connection, RowKey::Row(*row), error, now).map(drop);
                 rows.iter().try_for_each(&mut bury).map_err(failed)
             })?;
         }

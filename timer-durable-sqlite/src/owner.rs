@@ -32,15 +32,15 @@ use std::sync::{Mutex, PoisonError};
 pub(super) struct Owner {
     /// The descriptor with the lock.
     _lock: File,
-    lock: Place,
-    file: Place,
+    lock: KnownFile,
+    file: KnownFile,
     /// The write-ahead log of the database, once the database is open.
-    log: Option<Place>,
+    log: Option<KnownFile>,
 }
 
 /// A path, and the file to which it led when it was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place(PathBuf, FileId);
+pub(super) struct KnownFile(PathBuf, FileId);
 
 /// The device and the inode of a file. No other file has them while the file is open.
 type FileId = (u64, u64);
@@ -58,8 +58,8 @@ impl Owner {
             Ok(match system::take(&lock_path, &file)? {
                 Ok(lock) => {
                     let id = system::id(&lock.metadata()?);
-                    let file = Place(path.to_owned(), system::id(&file));
-                    Ok(Self { _lock: lock, lock: Place(lock_path.clone(), id), file, log: None })
+                    let file = KnownFile(path.to_owned(), system::id(&file));
+                    Ok(Self { _lock: lock, lock: KnownFile(lock_path.clone(), id), file, log: None })
                 }
                 Err(owner) => Err(OpenError::InUse { path: path.to_owned(), owner }),
             })
@@ -77,12 +77,12 @@ impl Owner {
     }
 
     /// Returns the database.
-    pub(super) fn file(&self) -> &Place {
+    pub(super) fn file(&self) -> &KnownFile {
         &self.file
     }
 
     /// Returns the files that have to stay at their paths, the database first.
-    pub(super) fn places(&self) -> Vec<Place> {
+    pub(super) fn files(&self) -> Vec<KnownFile> {
         [&self.file, &self.lock].into_iter().chain(&self.log).cloned().collect()
     }
 
@@ -92,18 +92,18 @@ impl Owner {
         let mut path = OsString::from(self.path());
         path.push("-wal");
         let id = system::id(&fs::metadata(&path)?);
-        self.log = Some(Place(path.into(), id));
+        self.log = Some(KnownFile(path.into(), id));
         Ok(())
     }
 
     /// Returns an error if the path of the database, of its log or of its lock does not lead to the
     /// file that was opened.
     pub(super) fn check(&self) -> io::Result<()> {
-        [&self.file, &self.lock].into_iter().chain(&self.log).try_for_each(Place::check)
+        [&self.file, &self.lock].into_iter().chain(&self.log).try_for_each(KnownFile::check)
     }
 }
 
-impl Place {
+impl KnownFile {
     pub(super) fn path(&self) -> &Path {
         &self.0
     }

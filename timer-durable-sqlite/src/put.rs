@@ -1,8 +1,8 @@
 //! Inserts, and their effect on the timeout that has their key.
 
-use super::rows::{blob, change_due, id};
-use super::slots;
-use super::tombstones::Tombstones;
+use super::ids::{blob, id};
+use super::slots::{self, change_due};
+use super::tombstones::{Tombstones, is_taken};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, params};
 use std::cell::OnceCell;
 use timer_durable::TimeoutId;
@@ -66,14 +66,6 @@ pub(super) fn follow(tombstones: Tombstones<'_>, create: &mut Create<'_>, then: 
         create.execute(tombstones.db, then)?;
     }
     Ok(())
-}
-
-/// Returns `true` if a timeout or a dead letter has the id.
-pub(super) fn is_taken(db: &Connection, id: TimeoutId) -> Result<bool> {
-    let mut taken = db.prepare_cached(
-        "select exists (select 1 from timer_timeout where id = ?1) or exists (select 1 from timer_dead where id = ?1)",
-    )?;
-    taken.query_row([blob(id)], |row| row.get(0))
 }
 
 const CREATE: &str =

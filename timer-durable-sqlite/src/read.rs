@@ -4,7 +4,7 @@
 //! those of the slots that the page reaches. The rows of such a slot are sorted as they are read.
 //! The shelf of each topic is in exact order.
 
-use super::rows::{blob, id};
+use super::ids::{blob, id};
 use super::shelf;
 use super::slots::{SHELF, WIDTH};
 use super::unreadable::is_unreadable;

@@ -3,7 +3,7 @@
 use super::clock::Clock;
 use super::open;
 use super::open_error::OpenError;
-use super::owner::Place;
+use super::owner::KnownFile;
 use super::{SqliteStore, failed, read, unreadable};
 use rusqlite::Connection;
 use std::path::Path;
@@ -34,7 +34,7 @@ use timer_durable::transaction::Target;
 pub struct SqliteReader {
     connection: Connection,
     /// The files that have to stay at their paths, if an owner in this process knows them.
-    places: Vec<Place>,
+    files: Vec<KnownFile>,
 }
 
 impl SqliteReader {
@@ -45,18 +45,18 @@ impl SqliteReader {
     /// [`OpenError`] if the file is not a database of timeouts, has another version, or cannot be
     /// read.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        Ok(Self { connection: open::open_to_read(path.as_ref())?, places: Vec::new() })
+        Ok(Self { connection: open::open_to_read(path.as_ref())?, files: Vec::new() })
     }
 
     /// Opens the file of an owner in this process.
-    pub(super) fn beside(path: &Path, places: &[Place]) -> Result<Self, StoreError> {
-        check(places)?;
+    pub(super) fn beside(path: &Path, files: &[KnownFile]) -> Result<Self, StoreError> {
+        check(files)?;
         let connection = open::open_to_read(path).map_err(|error| StoreError::Failed(error.to_string()))?;
-        Ok(Self { connection, places: places.to_vec() })
+        Ok(Self { connection, files: files.to_vec() })
     }
 
     fn read<R>(&mut self, read: impl FnOnce(&Connection) -> rusqlite::Result<R>) -> Result<R, StoreError> {
-        check(&self.places)?;
+        check(&self.files)?;
         read(&self.connection).map_err(failed)
     }
 
@@ -67,8 +67,8 @@ impl SqliteReader {
     }
 }
 
-fn check(places: &[Place]) -> Result<(), StoreError> {
-    places.iter().try_for_each(Place::check).map_err(|error| StoreError::Failed(error.to_string()))
+fn check(files: &[KnownFile]) -> Result<(), StoreError> {
+    files.iter().try_for_each(KnownFile::check).map_err(|error| StoreError::Failed(error.to_string()))
 }
 
 impl SqliteStore {

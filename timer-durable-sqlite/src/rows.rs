@@ -1,23 +1,16 @@
 //! The statements of a batch.
 
+use super::ids::{blob, id};
 use super::put::{Create, follow, insert};
 use super::shelf;
-use super::slots::{self, SHELF};
+use super::slots::{self, SHELF, change_due};
 use super::tombstones::Tombstones;
-use super::unreadable::{self, Place};
+use super::unreadable::{self, RowKey};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, params};
 use std::sync::Arc;
 use timer_durable::TimeoutId;
 use timer_durable::store::Micros;
 use timer_durable::transaction::{Attempt, NextRun, Operation, Outcome, Target};
-
-pub(super) fn blob(id: TimeoutId) -> [u8; 16] {
-    id.as_u128().to_be_bytes()
-}
-
-pub(super) fn id(bytes: [u8; 16]) -> TimeoutId {
-    TimeoutId::from_u128(u128::from_be_bytes(bytes))
-}
 
 /// The facts about the instance that executes a batch.
 #[derive(Clone, Copy)]
@@ -88,7 +81,7 @@ pub(super) fn execute_apart(
                 db.prepare_cached("rollback to operation")?.execute([])?;
                 vec![match operation {
                     Operation::Begin(id) if unreadable::is_unreadable(&error) => {
-                        buried += unreadable::bury(db, Place::Id(*id), &error, instance.now)?;
+                        buried += unreadable::bury(db, RowKey::Id(*id), &error, instance.now)?;
                         Outcome::NotFound
                     }
                     _ => Outcome::Refused(error.to_string()),
@@ -112,12 +105,6 @@ fn reset(db: &Connection, target: &Target, due: Micros, far: Micros) -> Result<O
         change_due(db, id, due, far)?;
     }
     Ok(found)
-}
-
-/// Changes the due time of a timeout, and plans its run anew.
-pub(super) fn change_due(db: &Connection, id: TimeoutId, due: Micros, far: Micros) -> Result<()> {
-    let mut update = db.prepare_cached("update timer_timeout set due = ?2, slot = ?3, planned = null where id = ?1")?;
-    update.execute(params![blob(id), due, slots::slot(due, far)]).map(drop)
 }
 
 fn cancel(tombstones: Tombstones<'_>, target: &Target) -> Result<Outcome> {

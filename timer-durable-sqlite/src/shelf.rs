@@ -1,6 +1,6 @@
 //! The shelves of topics that are blocked, and the topics that are paused.
 
-use super::rows::{blob, id};
+use super::ids::{blob, id};
 use super::slots::{PageTopics, SHELF};
 use super::unreadable::{self, UnreadableRows, is_unreadable};
 use rusqlite::types::ToSqlOutput;

@@ -13,7 +13,7 @@
 //! Its rows are then read and sorted in place, because moving a million of them takes half a
 //! minute.
 
-use super::rows::{blob, id};
+use super::ids::{blob, id};
 use super::unreadable::{self, UnreadableRows, is_unreadable};
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 use std::collections::HashMap;
@@ -39,6 +39,12 @@ pub(super) fn far(now: Micros) -> Micros {
 /// Returns the slot of a timeout, or `None` if it is due before `far`.
 pub(super) fn slot(due: Micros, far: Micros) -> Option<Micros> {
     (due >= far).then_some(due & -WIDTH)
+}
+
+/// Changes the due time of a timeout, and plans its run anew.
+pub(super) fn change_due(db: &Connection, id: TimeoutId, due: Micros, far: Micros) -> Result<()> {
+    let mut update = db.prepare_cached("update timer_timeout set due = ?2, slot = ?3, planned = null where id = ?1")?;
+    update.execute(params![blob(id), due, slot(due, far)]).map(drop)
 }
 
 /// A page to be read.

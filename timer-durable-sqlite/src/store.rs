@@ -48,8 +48,8 @@ impl Store for SqliteStore {
 
     fn connect_reader(&self) -> Option<Connect> {
         let path = self.owner.path().to_owned();
-        let places = self.owner.places();
-        let connect = move || SqliteReader::beside(&path, &places).map(|reader| Box::new(reader) as Box<dyn Reader>);
+        let files = self.owner.files();
+        let connect = move || SqliteReader::beside(&path, &files).map(|reader| Box::new(reader) as Box<dyn Reader>);
         Some(Box::new(connect))
     }
 

@@ -5,7 +5,7 @@
 //! ids, and takes at most a tenth of the keeper's time. Each commit changes the number by the
 //! outcomes of its batch, as far as their ids have been counted.
 
-use super::rows::{blob, id};
+use super::ids::{blob, id};
 use rusqlite::{Connection, Result};
 use std::time::{Duration, Instant};
 use timer_durable::TimeoutId;

@@ -8,8 +8,7 @@
 //! Ids begin with the time at which they were made, and the table is in their order, so its first
 //! tombstones are the oldest ones.
 
-use super::put;
-use super::rows::blob;
+use super::ids::blob;
 use rusqlite::{Connection, Result};
 use timer_durable::TimeoutId;
 use timer_durable::store::Micros;
@@ -44,7 +43,7 @@ impl Tombstones<'_> {
     /// Returns the refusal of an insert if its id was used before, or if the id is too old to tell.
     pub(super) fn refusal(&self, id: TimeoutId) -> Result<Option<Outcome>> {
         let Some(until) = id.repeatable_until(self.instance) else { return Ok(None) };
-        if put::is_taken(self.db, id)? || self.has(id)? {
+        if is_taken(self.db, id)? || self.has(id)? {
             return Ok(Some(Outcome::Exists));
         }
         Ok((until <= self.now).then_some(Outcome::TooOld))
@@ -53,4 +52,12 @@ impl Tombstones<'_> {
     fn has(&self, id: TimeoutId) -> Result<bool> {
         self.db.prepare_cached("select 1 from timer_tombstone where id = ?1")?.exists([blob(id)])
     }
+}
+
+/// Returns `true` if a timeout or a dead letter has the id.
+pub(super) fn is_taken(db: &Connection, id: TimeoutId) -> Result<bool> {
+    let mut taken = db.prepare_cached(
+        "select exists (select 1 from timer_timeout where id = ?1) or exists (select 1 from timer_dead where id = ?1)",
+    )?;
+    taken.query_row([blob(id)], |row| row.get(0))
 }

@@ -4,7 +4,7 @@
 //! A pending timeout with such a value becomes a dead letter with the same values. A dead letter
 //! with such a value stays as it is, and the list of dead letters shows what can be read of it.
 
-use super::rows::{blob, id};
+use super::ids::{blob, id};
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, ErrorCode, Params, Result, Row, Statement, params};
 use timer_durable::TimeoutId;
@@ -40,18 +40,20 @@ pub(super) fn rows<T: FromSql>(query: &mut Statement<'_>, values: impl Params) -
     rows.filter_map(|row| row.map(|(row, value)| Some((row, value.err()?))).transpose()).collect()
 }
 
-/// The place of a row that cannot be read.
+/// The id or the number of a row that cannot be read.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum RowKey {
     Id(TimeoutId),
     Row(i64),
 }
 
 /// Makes a row that cannot be read a dead letter with the same values. Returns the number of rows.
-pub(super) fn bury(db: &Connection, row: Place, error: &rusqlite::Error, now: Micros) -> Result<usize> {
+pub(super) fn bury(db: &Connection, row: RowKey, error: &rusqlite::Error, now: Micros) -> Result<usize> {
     let row: i64 = match row {
-        Place::Row(row) => row,
-        Place::Id(id) => db.query_row("select rowid from timer_timeout where id = ?1", [blob(id)], |row| row.get(0))?,
+        RowKey::Row(row) => row,
+        RowKey::Id(id) => {
+            db.query_row("select rowid from timer_timeout where id = ?1", [blob(id)], |row| row.get(0))?
+        }
     };
     tracing::error!(row, %error, "a timeout that cannot be read becomes a dead letter");
     let reason = format!("the row cannot be read: {error}");
