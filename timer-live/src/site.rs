@@ -81,11 +81,14 @@ impl Site {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn respond_to(&self, request: &Request) -> Reply {
-        #[cfg(feature = "durable")]
-        if let Some(reply) = self.act(request) {
-            return reply.head_only(request.method() == "HEAD");
-        }
-        self.document(request.method(), request.path(), Format::wanted(&request.accept()))
+        contained(|| {
+            #[cfg(feature = "durable")]
+            if let Some(reply) = self.act(request) {
+                return reply;
+            }
+            self.document(request.method(), request.path(), Format::wanted(&request.accept()))
+        })
+        .head_only(request.is_head())
     }
 
     /// Returns the reply to a request of which only `Accept` is known, or empty. `path` has no
@@ -102,7 +105,7 @@ impl Site {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn respond(&self, method: &str, path: &str, accept: &str) -> Reply {
-        self.document(method, path, Format::wanted_text(accept))
+        contained(|| self.document(method, path, Format::wanted_text(accept))).head_only(method == "HEAD")
     }
 
     /// Returns the reply to a request on a loopback address, which is an error if the request names
@@ -111,7 +114,7 @@ impl Site {
         if request.hosts().all(|host| hosts::is_allowed(host, &self.documents.hosts)) {
             self.respond_to(request)
         } else {
-            Reply::error(403).head_only(request.method() == "HEAD")
+            Reply::error(403).head_only(request.is_head())
         }
     }
 
@@ -125,50 +128,32 @@ impl Site {
     #[cfg(feature = "durable")]
     fn act(&self, request: &Request) -> Option<Reply> {
         let Documents { figures, hosts, .. } = self.documents.has_actions.then_some(&*self.documents)?;
-        let actions = Actions { metrics: figures.durable(), hosts };
-        contained(|| actions.reply(request)).unwrap_or_else(|| Some(Reply::error(500)))
+        Actions { metrics: figures.durable(), hosts }.reply(request)
     }
 
     /// Returns the document for `path`, without a query. Calls user code, namely the collectors of
     /// the registry.
     fn document(&self, method: &str, path: &str, format: Format) -> Reply {
-        let is_head = method == "HEAD";
-        let is_readable = method == "GET" || is_head;
-        let reply = match path {
-            "/metrics" if is_readable => self.metrics(format),
+        let Documents { registry, figures, has_actions, .. } = &*self.documents;
+        let is_readable = ["GET", "HEAD"].contains(&method);
+        match path {
+            // If a collector fails, the reply has no metrics, because Prometheus would take a
+            // partial text for a complete one.
+            "/metrics" if is_readable => match format.encode(registry) {
+                Some(body) => Reply::ok(format.content_type(), METRICS_HEADERS, body),
+                None => Reply::error(500),
+            },
             "/" if is_readable => Reply::ok(HTML, PAGE_HEADERS, PAGE.as_bytes()),
-            "/stats.json" if is_readable => self.stats(),
-            "/healthz" if is_readable => self.health(),
+            "/stats.json" if is_readable => Reply::ok(JSON, NO_STORE, figures.stats(*has_actions).into_bytes()),
+            "/healthz" if is_readable => {
+                let (is_healthy, text) = figures.health();
+                Reply::text(if is_healthy { 200 } else { 503 }, NO_STORE, text)
+            }
             "/metrics" | "/" | "/stats.json" | "/healthz" => Reply::error(405),
             // It asks about the server as a whole.
             "*" if method == "OPTIONS" => Reply::error(405),
             _ => Reply::error(404),
-        };
-        reply.head_only(is_head)
-    }
-
-    /// Returns the reply to a scrape. If a collector fails, the reply has status 500 and no
-    /// metrics, because Prometheus would take a partial text for a complete one.
-    fn metrics(&self, format: Format) -> Reply {
-        match contained(|| format.encode(&self.documents.registry)) {
-            Some(Some(body)) => Reply::ok(format.content_type(), METRICS_HEADERS, body),
-            _ => Reply::error(500),
         }
-    }
-
-    /// Returns the reply with the figures.
-    fn stats(&self) -> Reply {
-        let text = contained(|| self.documents.figures.stats(self.documents.has_actions));
-        text.map_or_else(|| Reply::error(500), |text| Reply::ok(JSON, NO_STORE, text.into_bytes()))
-    }
-
-    /// Returns the reply to a probe. The status is 503 if the lease of a durable timer is too old.
-    fn health(&self) -> Reply {
-        let health = contained(|| self.documents.figures.health());
-        health.map_or_else(
-            || Reply::error(500),
-            |(is_healthy, text)| Reply::text(if is_healthy { 200 } else { 503 }, NO_STORE, text),
-        )
     }
 }
 
@@ -183,8 +168,8 @@ impl Site {
     }
 }
 
-/// Calls user code. Returns `None` if it panics. Reading a timer is user code too, because it may
-/// drop the last handle, and with it tasks that panic.
-fn contained<T>(call: impl FnOnce() -> T) -> Option<T> {
-    panics::catch(call).ok()
+/// Makes a reply, whose status is 500 if user code panics. Reading a timer is user code too,
+/// because it may drop the last handle, and with it tasks that panic.
+fn contained(reply: impl FnOnce() -> Reply) -> Reply {
+    panics::catch(reply).unwrap_or_else(|_| Reply::error(500))
 }

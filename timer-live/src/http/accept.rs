@@ -4,11 +4,13 @@ use super::plain_text;
 use timer_metrics::prometheus_client::encoding::text;
 use timer_metrics::prometheus_client::registry::Registry;
 
-/// The formats of metrics. Every version of Prometheus reads at least one of the two texts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The formats of metrics, those that win a tie last. Every version of Prometheus reads at least
+/// one of the two texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Format {
-    OpenMetrics,
+    /// The default, because every client can read it.
     Plain,
+    OpenMetrics,
     /// Messages with their lengths, which alone can have native histograms.
     #[cfg(feature = "protobuf")]
     Protobuf,
@@ -39,41 +41,20 @@ impl Format {
     }
 
     /// Returns the format that `accept` prefers. `accept` has all values of the header, joined by
-    /// commas. Protobuf wins a tie, and then OpenMetrics. The plain format is the default, because
-    /// every client can read it.
+    /// commas.
     pub(crate) fn wanted(accept: &str) -> Self {
-        #[cfg(feature = "protobuf")]
-        {
-            let is_protobuf = |range: &Range| {
-                range.media == "application/vnd.google.protobuf"
-                    && range.is("proto", "io.prometheus.client.MetricFamily")
-                    && range.is("encoding", "delimited")
-            };
-            let (protobuf, texts): (Vec<_>, Vec<_>) = accept.split(',').map(Range::parse).partition(is_protobuf);
-            let greatest = |ranges: Vec<Range>| ranges.into_iter().map(|range| range.weight).max().unwrap_or(0);
-            let weight = greatest(protobuf);
-            if weight > 0 && weight >= greatest(texts) {
-                return Format::Protobuf;
-            }
-        }
-        Self::wanted_text(accept)
+        Self::preferred(accept, |_| true)
     }
 
     /// Returns the text format that `accept` prefers.
     pub(crate) fn wanted_text(accept: &str) -> Self {
-        let mut openmetrics = 0;
-        let mut plain = 0;
-        for range in accept.split(',').map(Range::parse) {
-            match range.media.as_str() {
-                "application/openmetrics-text" if range.is("version", "1.0.0") => {
-                    openmetrics = openmetrics.max(range.weight);
-                }
-                "text/plain" if range.is("version", "0.0.4") => plain = plain.max(range.weight),
-                "text/*" | "*/*" => plain = plain.max(range.weight),
-                _ => {}
-            }
-        }
-        if openmetrics > 0 && openmetrics >= plain { Format::OpenMetrics } else { Format::Plain }
+        Self::preferred(accept, |format| [Self::Plain, Self::OpenMetrics].contains(format))
+    }
+
+    fn preferred(accept: &str, is_allowed: impl Fn(&Self) -> bool) -> Self {
+        let ranges = accept.split(',').map(Range::parse).filter(|range| range.weight > 0);
+        let offered = ranges.filter_map(|range| Some((range.weight, range.format().filter(&is_allowed)?)));
+        offered.max().map_or(Self::Plain, |(_, format)| format)
     }
 }
 
@@ -99,6 +80,22 @@ impl<'a> Range<'a> {
             }
         }
         Self { media, parameters, weight }
+    }
+
+    /// Returns the format that the range names, if there is one.
+    fn format(&self) -> Option<Format> {
+        match self.media.as_str() {
+            #[cfg(feature = "protobuf")]
+            "application/vnd.google.protobuf"
+                if self.is("proto", "io.prometheus.client.MetricFamily") && self.is("encoding", "delimited") =>
+            {
+                Some(Format::Protobuf)
+            }
+            "application/openmetrics-text" if self.is("version", "1.0.0") => Some(Format::OpenMetrics),
+            "text/plain" if self.is("version", "0.0.4") => Some(Format::Plain),
+            "text/*" | "*/*" => Some(Format::Plain),
+            _ => None,
+        }
     }
 
     /// Returns `true` if the parameter has this value or is absent.

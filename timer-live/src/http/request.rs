@@ -65,6 +65,10 @@ impl Request {
         &self.method
     }
 
+    pub(crate) fn is_head(&self) -> bool {
+        self.method == "HEAD"
+    }
+
     /// Returns the path without the query.
     pub(crate) fn path(&self) -> &str {
         split(&self.target).1

@@ -97,6 +97,8 @@ fn figures_of_durable_timers_are_exact() {
         assert_eq!(node[name], value, "{name}");
     }
     assert!(node["lease_age_seconds"].as_f64().unwrap() < 60.0);
+    let health = ask(server.local_addr(), "GET", "/healthz", "");
+    assert!(health.status == 200 && health.body.starts_with("ok\nlease of \"twin\": "), "{}", health.body);
 
     timer.stop(Duration::ZERO).unwrap();
     let stats = ask(server.local_addr(), "GET", "/stats.json", "").body;
