@@ -2,7 +2,7 @@
 
 use super::{Bench, Check};
 use crate::TimeoutId;
-use crate::store::{Micros, Store};
+use crate::store::{Micros, Position, Store};
 use crate::transaction::{IfPending, Insert, KeyEffect, KeyHolder, Operation, Outcome};
 
 pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
@@ -10,6 +10,7 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
 }
 
 const MINUTE: Micros = 60_000_000;
+const HOUR: Micros = 60 * MINUTE;
 
 /// The state of the timeout that has the key.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,6 +44,7 @@ const CALLS: [(IfPending, Micros, Option<Micros>, Option<Micros>); 17] = [
 ];
 
 fn effects<S: Store>(bench: &mut Bench<S>) {
+    let mut pending = Vec::new();
     for state in [State::New, State::Capped, State::Retried, State::Running] {
         for (n, (if_pending, offset, period, cap)) in CALLS.into_iter().enumerate() {
             for due in [bench.past() - MINUTE, bench.future()] {
@@ -54,12 +56,15 @@ fn effects<S: Store>(bench: &mut Bench<S>) {
                     cap: cap.map(|cap| due + cap),
                     format: 3,
                     payload: b"call".to_vec(),
+                    max_lateness: Some(HOUR),
                     ..insert(&key, due + offset)
                 };
-                check(bench, &call, id, &holder);
+                pending.extend(check(bench, &call, id, &holder));
             }
         }
     }
+    pending.sort_unstable();
+    assert_eq!(bench.pending(), pending, "{}: all others run", bench.name);
 }
 
 fn insert(key: &str, due: Micros) -> Insert {
@@ -89,8 +94,8 @@ fn make_holder<S: Store>(bench: &mut Bench<S>, state: State, key: &str, due: Mic
 }
 
 /// Makes a call and compares its effect with the table. A new due time may depend on the time of
-/// the call.
-fn check<S: Store>(bench: &mut Bench<S>, call: &Insert, id: TimeoutId, holder: &KeyHolder) {
+/// the call. Begins the timeout that has the key then, or returns its position if it is not due.
+fn check<S: Store>(bench: &mut Bench<S>, call: &Insert, id: TimeoutId, holder: &KeyHolder) -> Option<Position> {
     let first = call.effect_on(holder, bench.store.now());
     let outcome = bench.insert_as(call.clone());
     let last = call.effect_on(holder, bench.store.now());
@@ -108,12 +113,16 @@ fn check<S: Store>(bench: &mut Bench<S>, call: &Insert, id: TimeoutId, holder: &
         }
         _ => panic!("{what}"),
     };
-    if holder.is_running || due > bench.store.now() {
-        return;
+    if holder.is_running {
+        return None;
+    } else if due > bench.store.now() {
+        return Some(Position { due, id });
     }
     let attempt = bench.attempt(id);
     assert_eq!((attempt.due, attempt.planned), (due, planned.unwrap_or(due)), "{what}");
     let has_contents = matches!(first, KeyEffect::Updated { .. } | KeyEffect::Replaced);
     assert_eq!(attempt.payload == call.payload, has_contents, "{what}");
     assert_eq!((attempt.period, attempt.format), if has_contents { (call.period, 3) } else { (None, 0) }, "{what}");
+    assert_eq!((attempt.max_lateness, attempt.key), (has_contents.then_some(HOUR), call.key.clone()), "{what}");
+    None
 }

@@ -11,9 +11,7 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
         ("an id that has ended is not inserted again", ended_ids),
         ("an id that is too old is refused", old_ids),
         ("an id that is taken does not touch the timeout that has the key", taken_ids),
-        ("a key keeps, moves or replaces its pending timeout", keys),
-        ("an update keeps the phase of a pending timeout", updates),
-        ("a debounced timeout is due at its cap at the latest", debounces),
+        ("a key belongs to a topic and to one pending timeout", keys),
         ("a cancel and a reset address a timeout by id or key", targets),
         ("a dead letter can be listed, requeued and purged", dead_letters),
         ("payload, key and limits come back when a timeout begins", contents),
@@ -113,63 +111,11 @@ fn keys<S: Store>(bench: &mut Bench<S>) {
     bench.insert_as(first);
     let other_topic = Insert { topic: "another".into(), ..keyed(start + 50, IfPending::Refuse) };
     assert_eq!(bench.insert_as(other_topic), Outcome::Created { replaced: None }, "keys belong to topics");
-    for (due, if_pending, expected) in [
-        (10, IfPending::Keep, Outcome::Kept(holder)),
-        (10, IfPending::Refuse, Outcome::Kept(holder)),
-        (60, IfPending::Earlier, Outcome::Kept(holder)),
-        (40, IfPending::Earlier, Outcome::Moved(holder, start + 40)),
-        (30, IfPending::Later, Outcome::Kept(holder)),
-        (70, IfPending::Later, Outcome::Moved(holder, start + 70)),
-    ] {
-        assert_eq!(bench.insert_as(keyed(start + due, if_pending)), expected, "{if_pending:?} at {due}");
-    }
     let new = keyed(start + 20, IfPending::Replace);
     let id = new.id;
     assert_eq!(bench.insert_as(new), Outcome::Created { replaced: Some(holder) });
     assert_eq!(bench.pending()[0], Position { due: start + 20, id });
     assert_eq!(bench.pending().len(), 2, "the replaced timeout has ended");
-}
-
-fn updates<S: Store>(bench: &mut Bench<S>) {
-    const MINUTE: i64 = 60_000_000;
-    let start = bench.future();
-    let first = Insert { period: Some(60 * MINUTE), ..keyed(start, IfPending::Keep) };
-    let id = first.id;
-    bench.insert_as(first);
-    let update = |due, period| Insert {
-        period,
-        format: 3,
-        payload: b"new".to_vec(),
-        max_lateness: Some(7),
-        ..keyed(due, IfPending::Update)
-    };
-    assert_eq!(
-        bench.insert_as(update(start + 1, Some(120 * MINUTE))),
-        Outcome::Moved(id, start),
-        "the due time is earlier"
-    );
-    assert_eq!(bench.insert_as(update(start, Some(i64::MAX))), Outcome::Moved(id, start), "a long period");
-    let now = bench.store.now();
-    let Outcome::Moved(moved, due) = bench.insert_as(update(start + 2, Some(5 * MINUTE))) else {
-        panic!("{}: not updated", bench.name)
-    };
-    assert!(moved == id && (now + 5 * MINUTE..start - 50 * MINUTE).contains(&due), "{}: {due}", bench.name);
-    assert_eq!(bench.pending(), [Position { due, id }]);
-    let past = bench.past();
-    assert_eq!(bench.insert_as(update(past, None)), Outcome::Moved(id, past), "without a period");
-    bench.insert_as(update(past, Some(5 * MINUTE)));
-    let attempt = bench.attempt(id);
-    assert_eq!(
-        (attempt.period, attempt.max_lateness, attempt.format),
-        (Some(5 * MINUTE), Some(7), 3),
-        "{}",
-        bench.name
-    );
-    assert_eq!((&*attempt.payload, attempt.key.as_deref()), (&b"new"[..], Some("key")), "{}", bench.name);
-    // An update of a retry leaves the planned time alone, from which the next run counts.
-    bench.execute(Operation::Retry { id, attempt: attempt.attempt, due: past + 1, forgive: false });
-    assert_eq!(bench.insert_as(update(start, Some(MINUTE))), Outcome::Moved(id, past + 1), "{}", bench.name);
-    assert_eq!(bench.attempt(id).planned, past, "{}", bench.name);
 }
 
 fn targets<S: Store>(bench: &mut Bench<S>) {
@@ -214,30 +160,6 @@ fn dead_letters<S: Store>(bench: &mut Bench<S>) {
     assert_eq!(ok(bench.store.counts(), bench.name), Counts { pending: 0, dead: 1 });
     assert!(bench.changes(Operation::Purge(id)));
     assert!(!bench.changes(Operation::Purge(id)));
-}
-
-fn debounces<S: Store>(bench: &mut Bench<S>) {
-    let start = bench.future();
-    let call = |n: i64, cap: Option<i64>| Insert {
-        cap: cap.map(|cap| start + cap),
-        payload: vec![n as u8],
-        ..keyed(start + n, IfPending::Debounce)
-    };
-    let first = call(10, Some(30));
-    assert_eq!(bench.insert_as(first.clone()), Outcome::Created { replaced: None });
-    for (n, cap, due) in [(20, Some(40), 20), (15, Some(40), 15), (50, Some(60), 30), (70, None, 30)] {
-        assert_eq!(bench.insert_as(call(n, cap)), Outcome::Moved(first.id, start + due), "{}: {n}", bench.name);
-    }
-    let past = bench.past();
-    assert!(bench.changes(Operation::Reset { target: Target::Id(first.id), due: past }));
-    assert_eq!(bench.attempt(first.id).payload, [70], "the newest payload");
-    assert_eq!(bench.insert_as(call(80, Some(90))), Outcome::Kept(first.id), "it runs");
-    assert!(bench.changes(Operation::Retry { id: first.id, attempt: 1, due: start, forgive: false }));
-    assert_eq!(bench.insert_as(call(80, Some(90))), Outcome::Moved(first.id, start + 80), "a retry has no cap");
-    let other = Insert { key: Some("other".to_owned()), ..call(10, None) };
-    bench.insert_as(other.clone());
-    let again = Insert { id: TimeoutId::new(), due: start + 99, ..other.clone() };
-    assert_eq!(bench.insert_as(again), Outcome::Moved(other.id, start + 99), "without a cap");
 }
 
 fn contents<S: Store>(bench: &mut Bench<S>) {

@@ -92,3 +92,50 @@ impl Insert {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TimeoutId;
+
+    /// The due time, the period and the cap of a call.
+    type Call = (Micros, Option<Micros>, Option<Micros>);
+
+    fn effect(if_pending: IfPending, (due, period, cap): Call, holder: KeyHolder) -> KeyEffect {
+        let call = Insert { if_pending, period, cap, ..Insert::new(TimeoutId::new(), due, "") };
+        call.effect_on(&holder, 100)
+    }
+
+    #[test]
+    fn each_rule_has_its_row() {
+        use IfPending::{Debounce, Earlier, Keep, Later, Refuse, Replace, Update};
+        use KeyEffect::{Kept, Moved, Replaced};
+        let updated = |due, planned| KeyEffect::Updated { due, planned };
+        let new = KeyHolder { due: 500, planned: None, attempts: 0, is_running: false };
+        let capped = KeyHolder { planned: Some(600), ..new };
+        let retried = KeyHolder { planned: Some(50), attempts: 2, ..new };
+        for (if_pending, call, holder, expected) in [
+            (Keep, (400, None, None), new, Kept),
+            (Refuse, (400, None, None), new, Kept),
+            (Earlier, (400, None, None), new, Moved { due: 400 }),
+            (Earlier, (500, None, None), new, Kept),
+            (Earlier, (700, None, None), new, Kept),
+            (Later, (400, None, None), new, Kept),
+            (Later, (700, None, None), capped, Moved { due: 700 }),
+            (Update, (400, None, None), new, updated(400, None)),
+            (Update, (700, None, None), retried, updated(500, Some(50))),
+            (Update, (450, Some(300), None), retried, updated(400, None)),
+            (Update, (400, Some(900), None), new, updated(500, None)),
+            (Update, (400, Some(Micros::MAX), None), new, updated(500, None)),
+            (Debounce, (400, None, None), new, updated(400, None)),
+            (Debounce, (900, None, Some(800)), new, updated(800, Some(800))),
+            (Debounce, (700, None, Some(800)), capped, updated(600, Some(600))),
+            (Debounce, (400, None, None), capped, updated(400, Some(600))),
+            (Debounce, (700, None, Some(800)), retried, updated(700, Some(800))),
+            (Replace, (400, None, None), new, Replaced),
+        ] {
+            assert_eq!(effect(if_pending, call, holder), expected, "{if_pending:?} {call:?} on {holder:?}");
+            assert_eq!(effect(if_pending, call, KeyHolder { is_running: true, ..holder }), Kept);
+        }
+    }
+}
