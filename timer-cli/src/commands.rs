@@ -1,7 +1,7 @@
 //! The commands.
 
 use std::error::Error;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::json;
 use timer_durable::transaction::{Operation, Outcome, Target};
@@ -122,11 +122,16 @@ fn resume(store: &mut dyn Store, topic: &str) -> Result<(), Failure> {
     Ok(print::line(&print::visible(&text))?)
 }
 
+/// Returns the time until which the store looks for the operations that the database refuses.
+fn deadline() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
 /// Changes one pending timeout.
 fn change(store: &str, done: &str, operation: impl FnOnce(&dyn Store) -> Operation) -> Result<(), Failure> {
     let outcome = open::to_change(store, |store| {
         let operation = operation(store);
-        Ok(store.write(&[operation])?.remove(0))
+        Ok(store.write(&[operation], deadline())?.remove(0))
     })?;
     match outcome {
         Outcome::Changed(id) => Ok(print::line(&format!("{done}: {id}"))?),
@@ -148,7 +153,7 @@ fn cancel_many(store: &mut dyn Store, filter: &Filter) -> Result<(), Failure> {
         let Some(last) = page.last() else { break };
         after = Some(last.clone());
         let batch: Vec<Operation> = page.iter().map(|row| Operation::Cancel(Target::Id(row.id))).collect();
-        for outcome in store.write(&batch)? {
+        for outcome in store.write(&batch, deadline())? {
             match outcome {
                 Outcome::Changed(_) => cancelled += 1,
                 Outcome::NotFound => {}
@@ -171,7 +176,7 @@ fn letters(
         // Only one of two letters with the same key can get the key back, so each has its own
         // batch.
         let operation = operation(store, id);
-        let is_changed = store.write(&[operation])? == [Outcome::Changed(id)];
+        let is_changed = store.write(&[operation], deadline())? == [Outcome::Changed(id)];
         if is_changed {
             print::line(&format!("{done}: {id}"))?;
         }

@@ -81,8 +81,8 @@ use slots::PageTopics;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tally::Tally;
-use timer_durable::store::{Micros, StoreError};
-use unreadable::{RowKey, UnreadableRows};
+use timer_durable::store::{Divider, Micros, StoreError};
+use unreadable::UnreadableRows;
 
 /// The shortest time between two writes of the latest time. Only commits that happen anyway write
 /// it.
@@ -134,6 +134,7 @@ pub struct SqliteStore {
     epoch: i64,
     clock: Clock,
     tally: Tally,
+    divider: Divider,
     /// The topics whose timeouts go to their shelves.
     blocked: Arc<[Arc<str>]>,
     page_topics: PageTopics,
@@ -168,6 +169,7 @@ impl SqliteStore {
             epoch: 0,
             clock: Clock::new(floor),
             tally: Tally::default(),
+            divider: Divider::new(),
             blocked: Arc::default(),
             page_topics: PageTopics::default(),
             schema,
@@ -272,8 +274,7 @@ impl SqliteStore {
         if !rows.is_empty() {
             self.commit(|connection, _, clock| {
                 let now = clock.now();
-                let mut bury =
-                    |(row, error): &(i64, _)| unreadable::bury(connection, RowKey::Row(*row), error, now).map(drop);
+                let mut bury = |(row, error): &(i64, _)| unreadable::bury(connection, *row, error, now);
                 rows.iter().try_for_each(&mut bury).map_err(failed)
             })?;
         }

@@ -5,7 +5,7 @@ use super::put::{Create, follow, insert};
 use super::shelf;
 use super::slots::{self, SHELF, change_due};
 use super::tombstones::Tombstones;
-use super::unreadable::{self, RowKey};
+use super::unreadable::is_of_row;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, params};
 use std::sync::Arc;
 use timer_durable::TimeoutId;
@@ -61,37 +61,21 @@ pub(super) fn execute(db: &Connection, batch: &[Operation], instance: Instance<'
     batch.iter().map(execute).collect()
 }
 
-/// Executes each operation of a batch in its own savepoint, inside a transaction. Refuses an
-/// operation that fails by its row, and makes a row that cannot begin a dead letter. Returns the
-/// outcomes and the number of these dead letters.
-pub(super) fn execute_apart(
-    db: &Connection,
-    batch: &[Operation],
-    instance: Instance<'_>,
-) -> Result<(Vec<Outcome>, usize)> {
-    let mut buried = 0;
-    let mut outcomes = Vec::with_capacity(batch.len());
-    for operation in batch {
-        db.prepare_cached("savepoint operation")?.execute([])?;
-        let outcome = match execute(db, std::slice::from_ref(operation), instance) {
-            Ok(outcome) => outcome,
-            // A trigger of the user may have rolled back the whole transaction.
-            Err(error) if !unreadable::is_of_row(&error) || db.is_autocommit() => return Err(error),
-            Err(error) => {
-                db.prepare_cached("rollback to operation")?.execute([])?;
-                vec![match operation {
-                    Operation::Begin(id) if unreadable::is_unreadable(&error) => {
-                        buried += unreadable::bury(db, RowKey::Id(*id), &error, instance.now)?;
-                        Outcome::NotFound
-                    }
-                    _ => Outcome::Refused(error.to_string()),
-                }]
-            }
-        };
-        outcomes.extend(outcome);
-        db.prepare_cached("release operation")?.execute([])?;
-    }
-    Ok((outcomes, buried))
+/// Executes an operation in its own savepoint, inside a transaction. Refuses the operation if its
+/// row cannot be written, and undoes what it has written.
+pub(super) fn execute_in_savepoint(db: &Connection, operation: &Operation, instance: Instance<'_>) -> Result<Outcome> {
+    db.prepare_cached("savepoint operation")?.execute([])?;
+    let outcome = match execute(db, std::slice::from_ref(operation), instance) {
+        Ok(mut outcomes) => outcomes.remove(0),
+        // A trigger of the user may have rolled back the whole transaction.
+        Err(error) if !is_of_row(&error) || db.is_autocommit() => return Err(error),
+        Err(error) => {
+            db.prepare_cached("rollback to operation")?.execute([])?;
+            Outcome::Refused(error.to_string())
+        }
+    };
+    db.prepare_cached("release operation")?.execute([])?;
+    Ok(outcome)
 }
 
 /// Returns the outcome of a statement that has changed `rows` rows with this id.

@@ -1,18 +1,17 @@
 //! The store's side of the trait.
 
-use super::clock::Clock;
 use super::rows::{self, Instance};
 use super::slots::{self, Loaded, Page};
 use super::tally::Tally;
 use super::transaction::{OpenTransaction, check_names};
-use super::{SqliteReader, SqliteStore, failed, open, shelf};
+use super::{SqliteReader, SqliteStore, failed, open, shelf, unreadable};
 use rusqlite::backup::{Backup, StepResult};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use timer_durable::TimeoutId;
-use timer_durable::store::{Connect, Micros, Position, Reader, Store, StoreError, TransactionWork, Upkeep};
+use timer_durable::store::{Connect, Divided, Micros, Position, Reader, Store, StoreError, TransactionWork, Upkeep};
 use timer_durable::transaction::{Operation, Outcome, are_accepted};
 
 /// The longest sleep of the keeper while timeouts wait for the wall clock. Nothing tells it of a
@@ -66,23 +65,11 @@ impl Store for SqliteStore {
         Ok(())
     }
 
-    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
-        let blocked = self.blocked.clone();
-        let instance = |epoch, clock: &Clock| Instance { epoch, now: clock.now(), blocked: &blocked };
-        let result = self.commit(|connection, epoch, clock| {
-            rows::execute(connection, batch, instance(epoch, clock)).map_err(failed)
-        });
-        let (outcomes, buried) = match result {
-            Err(StoreError::Refused(_)) => self.commit(|connection, epoch, clock| {
-                rows::execute_apart(connection, batch, instance(epoch, clock)).map_err(failed)
-            })?,
-            result => (result?, 0),
-        };
-        self.tally.add(batch, &outcomes);
-        if buried > 0 {
-            self.tally = Tally::start(&self.connection).map_err(failed)?;
-        }
-        Ok(outcomes)
+    fn write(&mut self, batch: &[Operation], until: Instant) -> Result<Vec<Outcome>, StoreError> {
+        let mut divider = std::mem::take(&mut self.divider);
+        let divided = divider.execute(batch, until, |part| self.execute(part));
+        self.divider = divider;
+        Ok(divided?.into_iter().map(Divided::outcome).collect())
     }
 
     fn write_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
@@ -234,5 +221,30 @@ impl Store for SqliteStore {
             tracing::warn!(%error, "the log could not be written back");
         }
         Ok(())
+    }
+}
+
+impl SqliteStore {
+    /// Executes a part of a batch as one transaction. A timeout that cannot begin, because its row
+    /// cannot be read, becomes a dead letter.
+    fn execute(&mut self, part: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
+        let blocked = self.blocked.clone();
+        let mut unreadable = None;
+        let result = self.commit(|connection, epoch, clock| {
+            let instance = Instance { epoch, now: clock.now(), blocked: &blocked };
+            rows::execute(connection, part, instance).map_err(|error| {
+                let refusal = failed(&error);
+                let row = unreadable::row_of_begin(connection, part, &error).unwrap_or_default();
+                unreadable = row.map(|row| (row, error));
+                refusal
+            })
+        });
+        if let Some(row) = unreadable {
+            self.bury(vec![row])?;
+            return Ok(vec![Outcome::NotFound]);
+        }
+        let outcomes = result?;
+        self.tally.add(part, &outcomes);
+        Ok(outcomes)
     }
 }

@@ -26,9 +26,7 @@ impl StoreTransaction for OpenTransaction<'_> {
     fn execute(&mut self, operation: &Operation) -> Result<Outcome, StoreError> {
         let instance = Instance { epoch: self.epoch, now: self.clock.now(), blocked: &[] };
         // A savepoint undoes an operation that fails half-way.
-        let batch = std::slice::from_ref(operation);
-        let (mut outcomes, _) = rows::execute_apart(self.connection, batch, instance).map_err(failed)?;
-        let outcome = outcomes.pop().ok_or_else(|| StoreError::Failed("no outcome".to_owned()))?;
+        let outcome = rows::execute_in_savepoint(self.connection, operation, instance).map_err(failed)?;
         self.operations.push(operation.clone());
         self.outcomes.push(outcome.clone());
         Ok(outcome)

@@ -6,9 +6,10 @@
 
 use super::ids::{blob, id};
 use rusqlite::types::FromSql;
-use rusqlite::{Connection, ErrorCode, Params, Result, Row, Statement, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Params, Result, Row, Statement, params};
 use timer_durable::TimeoutId;
 use timer_durable::store::{DeadLetter, Micros};
+use timer_durable::transaction::Operation;
 
 /// Returns `true` if an error belongs to the row that a statement is about, and not to the store.
 pub(super) fn is_of_row(error: &rusqlite::Error) -> bool {
@@ -40,21 +41,18 @@ pub(super) fn rows<T: FromSql>(query: &mut Statement<'_>, values: impl Params) -
     rows.filter_map(|row| row.map(|(row, value)| Some((row, value.err()?))).transpose()).collect()
 }
 
-/// The id or the number of a row that cannot be read.
-#[derive(Clone, Copy)]
-pub(super) enum RowKey {
-    Id(TimeoutId),
-    Row(i64),
+/// Returns the number of the row of a timeout that could not begin, because it cannot be read.
+pub(super) fn row_of_begin(db: &Connection, part: &[Operation], error: &rusqlite::Error) -> Result<Option<i64>> {
+    match part {
+        [Operation::Begin(id)] if is_unreadable(error) => {
+            db.query_row("select rowid from timer_timeout where id = ?1", [blob(*id)], |row| row.get(0)).optional()
+        }
+        _ => Ok(None),
+    }
 }
 
-/// Makes a row that cannot be read a dead letter with the same values. Returns the number of rows.
-pub(super) fn bury(db: &Connection, row: RowKey, error: &rusqlite::Error, now: Micros) -> Result<usize> {
-    let row: i64 = match row {
-        RowKey::Row(row) => row,
-        RowKey::Id(id) => {
-            db.query_row("select rowid from timer_timeout where id = ?1", [blob(id)], |row| row.get(0))?
-        }
-    };
+/// Makes a row that cannot be read a dead letter with the same values.
+pub(super) fn bury(db: &Connection, row: i64, error: &rusqlite::Error, now: Micros) -> Result<()> {
     tracing::error!(row, %error, "a timeout that cannot be read becomes a dead letter");
     let reason = format!("the row cannot be read: {error}");
     db.execute(
@@ -62,7 +60,7 @@ pub(super) fn bury(db: &Connection, row: RowKey, error: &rusqlite::Error, now: M
          select id, due, topic, key, attempt, format, payload, ?2, ?3 from timer_timeout where rowid = ?1",
         params![row, reason, now],
     )?;
-    db.execute("delete from timer_timeout where rowid = ?1", [row])
+    db.execute("delete from timer_timeout where rowid = ?1", [row]).map(drop)
 }
 
 pub(super) fn dead_letters(

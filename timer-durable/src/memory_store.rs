@@ -233,7 +233,7 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
+    fn write(&mut self, batch: &[Operation], _: Instant) -> Result<Vec<Outcome>, StoreError> {
         let epoch = self.epoch;
         let mut inner = self.lock();
         if epoch != inner.epoch {

@@ -19,6 +19,7 @@
 //! |---|---|
 //! | the inserts that a caller may repeat, and the time for which the tombstone of an id lasts | [`TimeoutId::repeatable_until`], [`TimeoutId::oldest_repeatable`] |
 //! | the effect of an insert on the pending timeout with its key | [`Insert::effect_on`] |
+//! | the operation that a database refuses without naming it | [`Divider`] |
 //! | whether a batch of all or none is kept | [`are_accepted`](crate::transaction::are_accepted) |
 //! | the id and the key that an operation names | [`Operation::id`], [`Operation::key`] |
 //! | the rows of a list | [`Filter::shows`], [`Filter::keys`] |
@@ -28,6 +29,7 @@
 
 mod boxed;
 mod dead_letter;
+mod divider;
 mod due;
 mod error;
 mod figures;
@@ -37,6 +39,7 @@ mod reader;
 
 pub use crate::time::{LeaseTime, Micros, VIRTUAL_START, When, between, micros};
 pub use dead_letter::DeadLetter;
+pub use divider::{Divided, Divider};
 pub use due::{DueCounts, TopicDue};
 pub use error::StoreError;
 pub use figures::{Counts, Membership};
@@ -125,21 +128,22 @@ pub trait Store: Reader + 'static {
         Err(StoreError::Unsupported("virtual time"))
     }
 
-    /// Executes the batch as one transaction, durably. Returns one outcome for each operation, in
-    /// the same order.
+    /// Executes the batch durably, as one transaction if it can. Returns one outcome for each
+    /// operation, in the same order.
     ///
     /// No two operations name the same id or the same key, but one may name the key of a timeout
     /// that another one names by its id. The store may execute operations in any order.
     ///
     /// An error is for the batch as a whole. A fault that belongs to one operation, because its row
     /// cannot be read or the user's own triggers refuse it, is the [`Outcome::Refused`] of that
-    /// operation, and all others are executed.
+    /// operation. A [`Divider`] finds it if the database does not name it. From `until` on, no
+    /// further transaction begins, and the operations that are left are [`Outcome::NotReached`].
     ///
     /// # Errors
     ///
     /// On [`StoreError::InDoubt`] each operation was executed or not. On all other errors nothing
     /// was written.
-    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError>;
+    fn write(&mut self, batch: &[Operation], until: Instant) -> Result<Vec<Outcome>, StoreError>;
 
     /// Executes inserts as [`write`](Self::write) does, or none of them if one has another outcome
     /// than `Created`, `Exists`, `Moved`, or `Kept` without [`IfPending::Refuse`](crate::IfPending::Refuse). Returns the

@@ -302,6 +302,9 @@ pub enum Outcome {
     /// the store has written. A call fails with the reason. The keeper repeats an end or a begin
     /// apart from all others, after pauses that grow.
     Refused(String),
+    /// The store has not executed this operation before the deadline of the batch. The keeper
+    /// writes it again in the next turn.
+    NotReached,
     /// Another transaction has locked the timeout, and the store has executed the rest of the
     /// batch. The keeper repeats the operation later.
     Locked,

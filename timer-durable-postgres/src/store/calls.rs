@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use timer_durable::TimeoutId;
-use timer_durable::store::{Connect, Membership, Micros, Position, Reader, Store, StoreError, Upkeep};
+use timer_durable::store::{Connect, Divided, Membership, Micros, Position, Reader, Store, StoreError, Upkeep};
 use timer_durable::transaction::{Operation, Outcome, are_accepted};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -35,9 +35,14 @@ impl Store for PostgresStore {
         self.clock.until(time)
     }
 
-    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
-        let result = self.execute(batch);
-        self.check(result)
+    fn write(&mut self, batch: &[Operation], until: Instant) -> Result<Vec<Outcome>, StoreError> {
+        let mut divider = std::mem::take(&mut self.divider);
+        let divided = divider.execute(batch, until, |part| {
+            let result = self.execute(part, until);
+            self.check(result)
+        });
+        self.divider = divider;
+        Ok(divided?.into_iter().map(Divided::outcome).collect())
     }
 
     fn write_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
@@ -182,13 +187,14 @@ impl PostgresStore {
             shards: &self.shards,
             turn: &mut self.turn,
             locked: &mut self.locked,
+            divider: &mut self.put_divider,
             blocked: &self.blocked,
         })
     }
 
-    fn execute(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
+    fn execute(&mut self, batch: &[Operation], until: Instant) -> Result<Vec<Outcome>, StoreError> {
         let sent = Instant::now();
-        let (outcomes, server) = self.writer()?.write(batch)?;
+        let (outcomes, server) = self.writer()?.write(batch, until)?;
         self.clock.take(sent, server);
         if self.clock.ahead(server) > AHEAD + Micros::try_from(sent.elapsed().as_micros()).unwrap_or(0) {
             self.hold(&outcomes, server);

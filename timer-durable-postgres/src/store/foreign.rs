@@ -10,7 +10,7 @@ use super::agenda::Task;
 use super::statements::Sql;
 use super::{PostgresStore, write};
 use std::time::{Duration, Instant};
-use timer_durable::store::{Position, Store, StoreError};
+use timer_durable::store::{Divided, Divider, Position, Store, StoreError};
 use tokio_postgres::types::Type;
 
 /// The longest time between two looks. A notification brings the next one forward.
@@ -92,42 +92,37 @@ impl PostgresStore {
         let shards = self.shards.clone();
         let frontier = self.frontier.clone();
         let mut look = Look::default();
-        match self.sweep_shards(&shards, &frontier, &mut look) {
-            Ok(()) => {
-                if let Some(mut next) = look.next.filter(|_| !look.is_partial) {
-                    next.open.retain(|xid| *xid < next.from);
-                    self.frontier = next;
+        let until = Instant::now() + self.lease.limit();
+        // If nothing was found, nothing can be forgotten, so an error fails the look.
+        let swept = Divider::new().execute(&shards, until, |shards| {
+            self.sweep_shards(shards, &frontier, &mut look)?;
+            Ok(vec![(); shards.len()])
+        })?;
+        for (shard, swept) in shards.iter().zip(swept) {
+            match swept {
+                Divided::Done(()) => continue,
+                Divided::Refused(error) => {
+                    tracing::warn!(server = self.describe(), shard, %error, "rows of other writers were refused");
                 }
+                // No later look would find the rows of the other shards, so the keeper has to be
+                // told of them now. The next look meets the error again, if it lasts.
+                Divided::NotReached => self.signals.again(),
             }
-            // No later look would find these rows, so the keeper has to be told of them now. The
-            // next look meets the error again, if it lasts.
-            Err(StoreError::Failed(_)) if !look.found.is_empty() => self.signals.again(),
-            // If nothing was found, nothing can be forgotten. After any other error the keeper
-            // joins again and loads all rows.
-            Err(error) => return Err(error),
+            look.is_partial = true;
+        }
+        if let Some(mut next) = look.next.filter(|_| !look.is_partial) {
+            next.open.retain(|xid| *xid < next.from);
+            self.frontier = next;
         }
         self.figures.foreign += look.found.len() as u64;
         Ok(look.found)
     }
 
-    /// Collects the rows of some shards. If a trigger of the user refuses a row, only the rows of
-    /// its shard stay, until another look.
+    /// Collects the rows of some shards. If a trigger of the user refuses a row, the rows of its
+    /// shard stay until another look.
     fn sweep_shards(&mut self, shards: &[i16], frontier: &Frontier, look: &mut Look) -> Result<(), StoreError> {
         let instance = self.instance;
-        let answer = self.link()?.sweep(&[&instance, &shards, &MAX_ROWS, &frontier.from, &frontier.open]);
-        let rows = match answer.map_err(StoreError::from) {
-            Err(StoreError::Refused(_)) if shards.len() > 1 => {
-                let (first, second) = shards.split_at(shards.len() / 2);
-                self.sweep_shards(first, frontier, look)?;
-                return self.sweep_shards(second, frontier, look);
-            }
-            Err(error @ StoreError::Refused(_)) => {
-                tracing::warn!(server = self.describe(), ?shards, %error, "rows of other writers were refused");
-                look.is_partial = true;
-                return Ok(());
-            }
-            rows => rows?,
-        };
+        let rows = self.link()?.sweep(&[&instance, &shards, &MAX_ROWS, &frontier.from, &frontier.open])?;
         // The parts of a look have different snapshots. The earliest one counts.
         let next = look.next.get_or_insert(Frontier { from: i64::MAX, open: Vec::new() });
         for row in &rows {

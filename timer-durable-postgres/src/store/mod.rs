@@ -56,7 +56,7 @@ use query_error::QueryError;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use timer_durable::store::{Membership, Store, StoreError};
+use timer_durable::store::{Divider, Membership, Store, StoreError};
 use timer_durable::transaction::Target;
 use tombstones::Removal;
 
@@ -120,6 +120,9 @@ pub struct PostgresStore {
     paused: Option<i64>,
     /// The timeouts that other transactions had locked, before the next batch about them.
     locked: HashSet<Target>,
+    /// Finds the operations that the database refuses, and the inserts that meet another row.
+    divider: Divider,
+    put_divider: Divider,
     /// The topics whose timeouts go to their shelves.
     blocked: Vec<Arc<str>>,
     suspects: Suspects,
@@ -179,6 +182,8 @@ impl PostgresStore {
             agenda: Agenda::new(now),
             paused: None,
             locked: HashSet::new(),
+            divider: Divider::new(),
+            put_divider: Divider::new(),
             blocked: Vec::new(),
             suspects: Suspects::default(),
             frontier: Frontier::default(),

@@ -4,7 +4,8 @@
 use super::column::{InsertColumn, uuid};
 use super::query_error::QueryError;
 use super::write::{Draft, REPETITIONS, Writer};
-use std::time::{Duration, Instant};
+use std::collections::HashSet;
+use std::time::Instant;
 use timer_durable::TimeoutId;
 use timer_durable::store::{Micros, StoreError};
 use timer_durable::transaction::{Insert, Operation, Outcome};
@@ -12,14 +13,11 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-/// The time for which inserts that wait for locks are divided.
-const DIVIDING: Duration = Duration::from_millis(100);
-
 impl Writer<'_> {
     /// Executes the inserts that step 2 has not executed.
     ///
     /// They are sorted by key, so that two nodes lock the holders of their keys in the same order.
-    pub(super) fn put(&mut self, batch: &[Operation], draft: &mut Draft) -> Result<(), StoreError> {
+    pub(super) fn put(&mut self, batch: &[Operation], draft: &mut Draft, until: Instant) -> Result<(), StoreError> {
         let inserts = batch.iter().enumerate().filter_map(|(n, operation)| match operation {
             Operation::Insert(insert) => Some((n, insert)),
             _ => None,
@@ -27,64 +25,56 @@ impl Writer<'_> {
         let mut missed: Vec<(usize, &Insert)> = inserts.collect();
         missed.retain(|(n, _)| draft.outcomes[*n].is_none());
         missed.sort_unstable_by_key(|(_, insert)| (&insert.topic, &insert.key, insert.id));
-        self.put_some(batch, draft, &missed, Instant::now() + DIVIDING)
+        let mut divider = std::mem::take(self.divider);
+        let divided = divider.execute(&missed, until, |part| self.put_part(batch, &draft.ids, part));
+        *self.divider = divider;
+        for ((n, _), outcome) in missed.into_iter().zip(divided?) {
+            draft.outcomes[n] = Some(outcome.outcome());
+        }
+        Ok(())
     }
 
     /// Executes some inserts as one transaction. If another transaction has locked the holders of
-    /// their keys, those are left out. If the database refuses one of them, the halves are executed
-    /// one after the other, and only that insert is not executed. After `until`, all that wait for
-    /// a lock are left out.
-    fn put_some(
+    /// their keys, those are left out. If it is not known which insert waits for a lock, all are
+    /// refused, so that they are divided.
+    fn put_part(
         &mut self,
         batch: &[Operation],
-        draft: &mut Draft,
-        missed: &[(usize, &Insert)],
-        until: Instant,
-    ) -> Result<(), StoreError> {
+        ids: &[Option<TimeoutId>],
+        part: &[(usize, &Insert)],
+    ) -> Result<Vec<Outcome>, StoreError> {
         let mut attempts = 0;
-        let rows = loop {
-            match self.send_put(missed) {
+        let mut locked: HashSet<usize> = HashSet::new();
+        loop {
+            let free: Vec<(usize, &Insert)> = part.iter().copied().filter(|(n, _)| !locked.contains(n)).collect();
+            match self.send_put(&free) {
                 Err(error) if error.is_transient() && attempts < REPETITIONS => attempts += 1,
-                Err(error) if error.is_locked() || error.is_refusal() => match missed {
-                    [(n, _)] => {
-                        let is_locked = error.is_locked();
-                        let outcome = if is_locked { Outcome::Locked } else { Outcome::Refused(error.to_string()) };
-                        draft.outcomes[*n] = Some(outcome);
-                        return Ok(());
+                Err(error) if error.is_locked() => {
+                    let all: Vec<usize> = free.iter().map(|(n, _)| *n).collect();
+                    let found = match self.find_locked(batch, ids, &all) {
+                        // One insert alone is the one that waits. If the whole table is locked, the
+                        // batch cannot fail, because step 2 was committed.
+                        Ok(found) if found.is_empty() && all.len() == 1 => all,
+                        Err(StoreError::Failed(_)) => all,
+                        found => found?,
+                    };
+                    if found.is_empty() {
+                        return Err(StoreError::Refused(error.to_string()));
                     }
-                    missed => {
-                        let all = || missed.iter().map(|(n, _)| *n).collect();
-                        let locked: Vec<usize> = if !error.is_locked() {
-                            Vec::new()
-                        } else if Instant::now() >= until {
-                            all()
-                        } else {
-                            match self.find_locked(batch, &draft.ids, &all()) {
-                                // The whole table is locked. Step 2 was committed, so the batch
-                                // cannot fail.
-                                Err(StoreError::Failed(_)) => all(),
-                                locked => locked?,
-                            }
-                        };
-                        if locked.is_empty() {
-                            let (first, second) = missed.split_at(missed.len() / 2);
-                            self.put_some(batch, draft, first, until)?;
-                            return self.put_some(batch, draft, second, until);
-                        }
-                        locked.iter().for_each(|n| draft.outcomes[*n] = Some(Outcome::Locked));
-                        let free: Vec<(usize, &Insert)> =
-                            missed.iter().copied().filter(|(n, _)| !locked.contains(n)).collect();
-                        return self.put_some(batch, draft, &free, until);
-                    }
-                },
-                result => break result?,
+                    locked.extend(found);
+                }
+                Ok(rows) if rows.is_empty() && !free.is_empty() => return Err(StoreError::Fenced),
+                rows => {
+                    let rows = rows?;
+                    let mut executed = outcomes(free.len(), &rows);
+                    let outcome = |(n, _): &(usize, &Insert)| match locked.contains(n) {
+                        true => Outcome::Locked,
+                        false => executed.next().unwrap_or(Outcome::Exists),
+                    };
+                    return Ok(part.iter().map(outcome).collect());
+                }
             }
-        };
-        if rows.is_empty() && !missed.is_empty() {
-            return Err(StoreError::Fenced);
         }
-        outcomes(missed.len(), &rows).zip(missed).for_each(|(outcome, (n, _))| draft.outcomes[*n] = Some(outcome));
-        Ok(())
     }
 
     /// Executes inserts in an open transaction. It has to be rolled back after an error.

@@ -26,7 +26,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use timer_durable::TimeoutId;
-use timer_durable::store::{Micros, StoreError};
+use timer_durable::store::{Divider, Micros, StoreError};
 use timer_durable::transaction::{Attempt, Operation, Outcome, Target};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -53,6 +53,8 @@ pub(super) struct Writer<'a> {
     pub(super) turn: &'a mut usize,
     /// The timeouts that other transactions had locked at the last look.
     pub(super) locked: &'a mut HashSet<Target>,
+    /// Finds the inserts that the database refuses.
+    pub(super) divider: &'a mut Divider,
     /// The topics whose timeouts go to their shelves.
     pub(super) blocked: &'a [Arc<str>],
     /// The estimate of the current time.
@@ -85,14 +87,14 @@ struct Seen {
 
 impl Writer<'_> {
     /// Executes a batch. Returns the store's time of the commit, too.
-    pub(super) fn write(&mut self, batch: &[Operation]) -> Result<(Vec<Outcome>, Micros), StoreError> {
+    pub(super) fn write(&mut self, batch: &[Operation], until: Instant) -> Result<(Vec<Outcome>, Micros), StoreError> {
         let mut draft = self.execute(batch)?;
-        self.follow_up(batch, &mut draft).map_err(after_commit)?;
+        self.follow_up(batch, &mut draft, until).map_err(after_commit)?;
         let outcomes = draft.outcomes.into_iter().map(|outcome| outcome.unwrap_or(Outcome::NotFound));
         Ok((outcomes.collect(), draft.now))
     }
 
-    fn follow_up(&mut self, batch: &[Operation], draft: &mut Draft) -> Result<(), StoreError> {
+    fn follow_up(&mut self, batch: &[Operation], draft: &mut Draft, until: Instant) -> Result<(), StoreError> {
         for _ in 0..REPETITIONS {
             let again = self.explain(batch, draft)?;
             if again.is_empty() {
@@ -106,7 +108,7 @@ impl Writer<'_> {
                 draft.ids[n] = next.ids[from];
             }
         }
-        self.put(batch, draft)
+        self.put(batch, draft, until)
     }
 
     /// Step 1. Returns the timeout of each operation, or `None` if it names a key that has none.

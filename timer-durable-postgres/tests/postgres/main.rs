@@ -102,7 +102,7 @@ struct Node(PostgresStore);
 
 impl Node {
     fn write(&mut self, batch: impl IntoIterator<Item = Operation>) -> Result<Vec<Outcome>, StoreError> {
-        self.0.write(&batch.into_iter().collect::<Vec<_>>())
+        self.0.write(&batch.into_iter().collect::<Vec<_>>(), Instant::now() + Duration::from_secs(60))
     }
 
     /// Inserts a timeout that is due.

@@ -4,6 +4,7 @@ use super::{Schema, VERSION_1, parts};
 use crate::{OpenError, SqliteReader, SqliteStore};
 use rusqlite::Connection;
 use std::path::Path;
+use std::time::Instant;
 use timer_durable::TimeoutId;
 use timer_durable::store::{Position, Store};
 use timer_durable::transaction::{Insert, Operation, Outcome};
@@ -24,8 +25,11 @@ fn use_as(path: &Path, schema: Schema) -> SqliteStore {
     store.rejoin().unwrap();
     let insert = Insert::new(TimeoutId::new(), 1_000_000, "t");
     let id = insert.id;
-    assert_eq!(store.write(&[Operation::Insert(insert)]), Ok(vec![Outcome::Created { replaced: None }]));
-    assert!(matches!(&store.write(&[Operation::Begin(id)]).unwrap()[..], [Outcome::Begun(_)]));
+    assert_eq!(
+        store.write(&[Operation::Insert(insert)], Instant::now()),
+        Ok(vec![Outcome::Created { replaced: None }])
+    );
+    assert!(matches!(&store.write(&[Operation::Begin(id)], Instant::now()).unwrap()[..], [Outcome::Begun(_)]));
     store
 }
 

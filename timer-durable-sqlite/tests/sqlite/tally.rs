@@ -1,5 +1,7 @@
 //! The number of pending timeouts in a file, counted in slices while commits go on.
 
+use std::time::{Duration, Instant};
+
 use timer_durable::TimeoutId;
 use timer_durable::store::{Counts, Position, Reader, Store};
 use timer_durable::transaction::{Insert, NextRun, Operation, Outcome, Target};
@@ -12,6 +14,11 @@ const ROWS: usize = 24_000;
 
 /// An hour in microseconds.
 const HOUR: i64 = 3_600_000_000;
+
+/// Returns a deadline that no batch meets.
+fn later() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
 
 /// A joined store with the ids of its rows, and random numbers for what happens next.
 struct Bench {
@@ -43,7 +50,7 @@ impl Bench {
             self.ids.push(insert.id);
             batch.push(Operation::Insert(insert));
         }
-        self.store.write(&batch).unwrap();
+        self.store.write(&batch, later()).unwrap();
     }
 
     fn pick(&mut self) -> TimeoutId {
@@ -63,7 +70,7 @@ impl Bench {
         if self.dead.len() > 3 {
             batch.push(Operation::Requeue { id: self.dead.remove(0), due: self.now });
         }
-        let outcomes = self.store.write(&batch).unwrap();
+        let outcomes = self.store.write(&batch, later()).unwrap();
         self.ids.push(moved);
         let mut ends = Vec::new();
         for (n, (id, begun)) in begins.into_iter().zip(outcomes).enumerate() {
@@ -85,7 +92,7 @@ impl Bench {
         }
         // An end of an attempt that does not run is refused.
         ends.push(Operation::Done { id: self.ids[0], attempt: 99, next: None, then: Vec::new() });
-        self.store.write(&ends).unwrap();
+        self.store.write(&ends, later()).unwrap();
         // A page that begins behind a slot moves rows of the slot.
         let far = Position::at(self.now + 5 * HOUR)..Position::END;
         self.store.load(far, 9, &mut Vec::new()).unwrap();
@@ -141,7 +148,7 @@ fn a_small_timeout_does_not_wait_for_the_payloads_of_others() {
         let [mut large, small] = [(); 2].map(|()| Insert::new(TimeoutId::new(), bench.due(), "t"));
         large.payload = vec![1; LARGE];
         bench.ids.push(small.id);
-        bench.store.write(&[large, small].map(Operation::Insert)).unwrap();
+        bench.store.write(&[large, small].map(Operation::Insert), later()).unwrap();
     }
     let Bench { store, ids, .. } = bench;
     drop(store);
@@ -149,7 +156,7 @@ fn a_small_timeout_does_not_wait_for_the_payloads_of_others() {
     let mut bench = Bench::open(&folder, ids);
     for id in bench.ids.clone() {
         let reset = Operation::Reset { target: Target::Id(id), due: bench.due() };
-        bench.store.write(&[reset]).unwrap();
+        bench.store.write(&[reset], later()).unwrap();
     }
     bench.store.load(Position::START..Position::END, 99, &mut Vec::new()).unwrap();
     assert_eq!(bench.store.pending(), Some(80));

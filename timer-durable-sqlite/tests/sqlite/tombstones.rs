@@ -1,6 +1,8 @@
 //! Tombstones of a file, on the store itself. The clock of a file starts at the latest time that
 //! the file has, so a test moves it forward between two opens.
 
+use std::time::{Duration, Instant};
+
 use timer_durable::TimeoutId;
 use timer_durable::store::{Micros, Store};
 use timer_durable::transaction::{Insert, Operation, Outcome, Target};
@@ -18,7 +20,7 @@ fn join(folder: &Folder) -> SqliteStore {
 }
 
 fn execute(store: &mut SqliteStore, operation: Operation) -> Outcome {
-    store.write(&[operation]).unwrap().remove(0)
+    store.write(&[operation], Instant::now() + Duration::from_secs(60)).unwrap().remove(0)
 }
 
 fn insert(store: &mut SqliteStore, id: TimeoutId) -> Outcome {

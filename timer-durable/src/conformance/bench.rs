@@ -5,6 +5,7 @@ use crate::store::{Micros, Position, Store, StoreError};
 use crate::transaction::{Attempt, Insert, Operation, Outcome};
 use std::fmt::Debug;
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 /// A check of a store.
 pub(super) type Check<S> = (&'static str, fn(&mut Bench<S>));
@@ -27,7 +28,7 @@ impl<S: Store> Bench<S> {
     }
 
     pub(super) fn write(&mut self, batch: &[Operation]) -> Vec<Outcome> {
-        let outcomes = ok(self.store.write(batch), self.name);
+        let outcomes = ok(self.store.write(batch, later()), self.name);
         assert_eq!(outcomes.len(), batch.len(), "{}: an outcome for each operation", self.name);
         outcomes
     }
@@ -91,6 +92,11 @@ impl<S: Store> Bench<S> {
         }
         panic!("{}: the end of the range is never reached", self.name);
     }
+}
+
+/// Returns a deadline that no batch meets.
+pub(super) fn later() -> Instant {
+    Instant::now() + Duration::from_secs(60)
 }
 
 pub(super) fn ok<T: Debug>(result: Result<T, StoreError>, name: &str) -> T {

@@ -1,6 +1,6 @@
 //! Checks of stores that several instances share: leases, take-overs and the writes of others.
 
-use super::{Bench, ok};
+use super::bench::{Bench, later, ok};
 use crate::TimeoutId;
 use crate::store::{Position, Store, StoreError};
 use crate::transaction::{Insert, Operation, Outcome};
@@ -142,7 +142,7 @@ fn take_overs<S: Store>(first: &mut Bench<S>, second: &mut Bench<S>) {
     assert!(lease_end(&first.store) <= Instant::now(), "{}: its lease is over", first.name);
     assert_eq!(second.attempt(ids[0]).attempt, 2);
     let end = Operation::Done { id: ids[0], attempt: 1, next: None, then: Vec::new() };
-    assert_eq!(first.store.write(std::slice::from_ref(&end)), Err(StoreError::Fenced), "{}", first.name);
+    assert_eq!(first.store.write(std::slice::from_ref(&end), later()), Err(StoreError::Fenced), "{}", first.name);
     join(first);
     assert_eq!(first.execute(end), Outcome::NotFound, "{}: a later attempt runs", first.name);
 }

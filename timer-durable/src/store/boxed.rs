@@ -41,7 +41,7 @@ impl<S: Store + ?Sized> Store for Box<S> {
         connect_reader() -> Option<Connect>;
         &mut:
         advance_time(by: Duration) -> Result<(), StoreError>;
-        write(batch: &[Operation]) -> Result<Vec<Outcome>, StoreError>;
+        write(batch: &[Operation], until: Instant) -> Result<Vec<Outcome>, StoreError>;
         write_all(inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError>;
         load(range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError>;
         set_blocked(topics: &[Arc<str>]) -> Result<(), StoreError>;

@@ -11,10 +11,9 @@ use std::fmt;
 pub enum StoreError {
     /// Nothing was written.
     Failed(String),
-    /// Nothing was written, because the store accepts the batch only without some of its
-    /// operations, and does not know which. For example, a check or a trigger of the user refuses a
-    /// row. The keeper divides the batch to find them. A store that knows the operation returns
-    /// [`Outcome::Refused`] instead.
+    /// Nothing was written, because a check or a trigger of the user refuses a row. A store returns
+    /// [`Outcome::Refused`] for the operation of that row instead, which a
+    /// [`Divider`](super::Divider) finds.
     Refused(String),
     /// Another transaction has locked the timeout for longer than a call waits. Nothing was
     /// written. A store returns [`Outcome::Locked`] instead.

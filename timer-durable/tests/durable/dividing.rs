@@ -216,8 +216,14 @@ fn a_lost_connection_fails_only_the_call_under_way() {
             wait_for_a_lock(batch, Duration::from_millis(1))
         }
     });
-    let calls: Vec<_> = (0..8).map(|n| schedule(&timer, &n.to_string())).collect();
     // Each call is set aside by itself, and waits for a lock again.
+    let calls: Vec<_> = (0..8)
+        .map(|n| {
+            let call = schedule(&timer, &n.to_string());
+            waits.recv_timeout(LONG).unwrap();
+            call
+        })
+        .collect();
     (0..30).for_each(|_| waits.recv_timeout(LONG).unwrap());
     store.on_count(move || {
         // The pauses of all calls end in that time.

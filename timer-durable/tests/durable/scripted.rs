@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use timer_durable::store::{Counts, Micros, Position, StoredPending, Upkeep};
+use timer_durable::store::{Counts, Divided, Divider, Micros, Position, StoredPending, Upkeep};
 use timer_durable::transaction::{Operation, Outcome, Target};
 use timer_durable::{DeadLetter, MemoryStore, Reader, Store, StoreError, TimeoutId};
 
@@ -19,13 +19,14 @@ type OnClose = Box<dyn FnOnce() + Send>;
 pub(crate) struct ScriptedStore {
     pub(crate) memory: MemoryStore,
     script: Arc<Mutex<Script>>,
+    divider: Divider,
     on_close: Option<OnClose>,
 }
 
 /// Returns a handle of the same store and script.
 impl Clone for ScriptedStore {
     fn clone(&self) -> Self {
-        Self { memory: self.memory.clone(), script: self.script.clone(), on_close: None }
+        Self { memory: self.memory.clone(), script: self.script.clone(), divider: Divider::new(), on_close: None }
     }
 }
 
@@ -53,7 +54,7 @@ struct Script {
 
 impl ScriptedStore {
     pub(crate) fn new() -> Self {
-        Self { memory: MemoryStore::new(), script: Arc::default(), on_close: None }
+        Self { memory: MemoryStore::new(), script: Arc::default(), divider: Divider::new(), on_close: None }
     }
 
     /// Returns a handle that calls a function when it is dropped.
@@ -108,6 +109,34 @@ impl ScriptedStore {
     pub(crate) fn set_max_sleep(&self, limit: Duration) {
         self.script.lock().unwrap().max_sleep = Some(limit);
     }
+
+    /// Writes a part of a batch.
+    fn write_part(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
+        let hook = self.script.lock().unwrap().on_write.take();
+        if let Some(mut hook) = hook {
+            let error = hook(batch);
+            self.script.lock().unwrap().on_write.get_or_insert(hook);
+            match error {
+                Some(StoreError::Locked) => return Ok(vec![Outcome::Locked; batch.len()]),
+                Some(error) => return Err(error),
+                None => {}
+            }
+        }
+        let mut is_refused = self.script.lock().unwrap().is_refused.take();
+        let mut refuses = |operation: &Operation| is_refused.as_mut().is_some_and(|is_refused| is_refused(operation));
+        let refused: Vec<bool> = batch.iter().map(&mut refuses).collect();
+        let accepted = batch.iter().zip(&refused).filter(|(_, refused)| !**refused).map(|(operation, _)| operation);
+        let outcomes = self.memory.write(&accepted.cloned().collect::<Vec<_>>(), Instant::now());
+        if let Some(is_refused) = is_refused {
+            self.script.lock().unwrap().is_refused.get_or_insert(is_refused);
+        }
+        let mut outcomes = outcomes?.into_iter();
+        let outcome = |refused| match refused {
+            true => Outcome::Refused("a trigger".to_owned()),
+            false => outcomes.next().unwrap(),
+        };
+        Ok(refused.into_iter().map(outcome).collect())
+    }
 }
 
 impl Reader for ScriptedStore {
@@ -151,31 +180,11 @@ impl Store for ScriptedStore {
         self.script.lock().unwrap().max_sleep
     }
 
-    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
-        let hook = self.script.lock().unwrap().on_write.take();
-        if let Some(mut hook) = hook {
-            let error = hook(batch);
-            self.script.lock().unwrap().on_write.get_or_insert(hook);
-            match error {
-                Some(StoreError::Locked) => return Ok(vec![Outcome::Locked; batch.len()]),
-                Some(error) => return Err(error),
-                None => {}
-            }
-        }
-        let mut is_refused = self.script.lock().unwrap().is_refused.take();
-        let mut refuses = |operation: &Operation| is_refused.as_mut().is_some_and(|is_refused| is_refused(operation));
-        let refused: Vec<bool> = batch.iter().map(&mut refuses).collect();
-        let accepted = batch.iter().zip(&refused).filter(|(_, refused)| !**refused).map(|(operation, _)| operation);
-        let outcomes = self.memory.write(&accepted.cloned().collect::<Vec<_>>());
-        if let Some(is_refused) = is_refused {
-            self.script.lock().unwrap().is_refused.get_or_insert(is_refused);
-        }
-        let mut outcomes = outcomes?.into_iter();
-        let outcome = |refused| match refused {
-            true => Outcome::Refused("a trigger".to_owned()),
-            false => outcomes.next().unwrap(),
-        };
-        Ok(refused.into_iter().map(outcome).collect())
+    fn write(&mut self, batch: &[Operation], until: Instant) -> Result<Vec<Outcome>, StoreError> {
+        let mut divider = std::mem::take(&mut self.divider);
+        let divided = divider.execute(batch, until, |part| self.write_part(part));
+        self.divider = divider;
+        Ok(divided?.into_iter().map(Divided::outcome).collect())
     }
 
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {

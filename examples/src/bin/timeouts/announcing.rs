@@ -54,14 +54,14 @@ impl<S: Store> Reader for Announcing<S> {
 }
 
 impl<S: Store> Store for Announcing<S> {
-    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
-        let outcomes = self.store.write(batch)?;
+    fn write(&mut self, batch: &[Operation], until: Instant) -> Result<Vec<Outcome>, StoreError> {
+        let outcomes = self.store.write(batch, until)?;
         let now = self.store.now();
         let mut attempts = self.attempts.0.lock();
         for (operation, outcome) in batch.iter().zip(&outcomes) {
             match (operation, outcome) {
                 // The keeper repeats these ends.
-                (Operation::Done { .. }, Outcome::Locked | Outcome::Refused(_)) => {}
+                (Operation::Done { .. }, Outcome::Locked | Outcome::NotReached | Outcome::Refused(_)) => {}
                 (Operation::Done { id, attempt, .. }, outcome) => {
                     if let (Some((key, _)), Outcome::Changed(_)) = (attempts.remove(id), outcome) {
                         _ = self.lines.send(format!("done {key} {attempt}"));

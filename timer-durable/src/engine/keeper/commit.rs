@@ -14,16 +14,16 @@ use std::time::{Duration, Instant};
 const MAX_REFUSED: Duration = Duration::from_secs(30);
 
 impl<S: Store> Keeper<S> {
-    /// Writes a batch and applies the outcomes. If the store refuses the batch, its halves are
-    /// written one after the other. After `until` they wait for the next turn.
+    /// Writes a batch and applies the outcomes. Operations that the store has not reached before
+    /// `until` wait for the next turn.
     pub(super) fn write(&mut self, collection: Collection, waited: Waited, until: Instant) {
         if self.failures.is_unreachable() {
             let error = self.failures.outage();
-            return self.keep_unsent(collection, waited, error.as_ref());
+            return self.keep_unwritten(collection, waited, error.as_ref());
         }
         self.note(DurableLateCause::System);
         let began = Instant::now();
-        let result = self.block(&collection.batch).and_then(|()| self.store.write(&collection.batch));
+        let result = self.block(&collection.batch).and_then(|()| self.store.write(&collection.batch, until));
         self.figures().lock().commit_time.record(began.elapsed());
         self.note(DurableLateCause::Store);
         match result {
@@ -33,16 +33,8 @@ impl<S: Store> Keeper<S> {
                 self.failures.end();
                 self.apply(collection, outcomes, waited);
             }
-            Err(StoreError::Refused(_)) if collection.batch.len() > 1 => {
-                for half in collection.split() {
-                    let is_over = self.failures.must_rejoin() || self.present() >= until;
-                    if is_over { self.postpone(half, waited) } else { self.write(half, waited, until) }
-                }
-            }
-            // Other calls go on without the pause that follows a failure.
-            Err(StoreError::Refused(why)) => self.apply(collection, vec![Outcome::Refused(why)], waited),
             Err(error @ (StoreError::Busy | StoreError::Disconnected(_))) => {
-                self.keep_unsent(collection, waited, Some(&error));
+                self.keep_unwritten(collection, waited, Some(&error));
                 self.fail(&error);
             }
             Err(error) => {
@@ -64,15 +56,20 @@ impl<S: Store> Keeper<S> {
         Ok(())
     }
 
-    /// Keeps a batch that was not sent. Its calls wait, unless they have waited for too long.
-    fn keep_unsent(&mut self, collection: Collection, waited: Waited, error: Option<&StoreError>) {
+    /// Keeps operations that were not executed. Their calls wait. If the reason is an error, calls
+    /// that have waited for too long fail.
+    fn keep_unwritten(&mut self, collection: Collection, waited: Waited, error: Option<&StoreError>) {
         let [calls, rest] = collection.divide(|_, origin| matches!(origin, Origin::Call(_)));
         self.keep(rest, waited, false);
-        // On virtual time nobody moves the time while a caller waits.
-        let limit = if self.failures.clock().is_virtual() { Duration::ZERO } else { MAX_WAIT };
         let now = self.present();
-        let calls = calls.fail_calls(now, limit, error);
-        self.unwritten.postpone_calls(calls, waited, self.settings.max_batch, now);
+        if error.is_some() {
+            // On virtual time nobody moves the time while a caller waits.
+            let limit = if self.failures.clock().is_virtual() { Duration::ZERO } else { MAX_WAIT };
+            let calls = calls.fail_calls(now, limit, error);
+            self.unwritten.postpone_calls(calls, waited, self.settings.max_batch, now);
+        } else if !calls.is_empty() {
+            self.unwritten.postpone(Work::Batch(calls), waited, now);
+        }
     }
 
     /// Keeps the `End`, `FollowUp` and `Begin` operations of a batch that was not written, perhaps
@@ -100,7 +97,8 @@ impl<S: Store> Keeper<S> {
             }
         }
         if !follow_ups.is_empty() {
-            self.postpone(follow_ups, waited);
+            let now = self.present();
+            self.unwritten.postpone(Work::Batch(follow_ups), waited, now);
         }
     }
 
@@ -113,9 +111,11 @@ impl<S: Store> Keeper<S> {
         let mut answers = Vec::new();
         let mut locked = Collection::default();
         let mut refused = Vec::new();
+        let mut unreached = Collection::default();
         for ((operation, origin), outcome) in collection.take().zip(outcomes) {
             match (origin, outcome) {
                 (origin, Outcome::Locked) => locked.push(operation, origin),
+                (origin, Outcome::NotReached) => unreached.push(operation, origin),
                 (Origin::Call(reply), outcome) => {
                     moved.extend(self.apply_call(&operation, &outcome, now));
                     answers.push((operation, outcome, reply));
@@ -152,6 +152,7 @@ impl<S: Store> Keeper<S> {
         self.note(DurableLateCause::System);
         self.executors.hand_over(tasks);
         self.note(DurableLateCause::Executor);
+        self.keep_unwritten(unreached, waited, None);
         self.wait_for_locks(locked, waited);
         for (operation, origin, error) in refused {
             self.figures().lock().store_errors += 1;
@@ -166,9 +167,10 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Writes the work whose pause is over until the turn is over, and at least one part of it.
-    pub(super) fn write_aside(&mut self, until: Instant) {
-        for (n, waiting) in self.unwritten.take_due(self.present()).into_iter().enumerate() {
+    /// Writes the work whose pause was over when the turn has `begun`, until the turn is over, and
+    /// at least one part of it.
+    pub(super) fn write_aside(&mut self, begun: Instant, until: Instant) {
+        for (n, waiting) in self.unwritten.take_due(begun).into_iter().enumerate() {
             if self.failures.must_rejoin() || n > 0 && self.present() >= until {
                 self.unwritten.leave(waiting);
                 continue;
@@ -211,12 +213,6 @@ impl<S: Store> Keeper<S> {
             self.queue.forget_shelf(id);
         }
         rest
-    }
-
-    /// Leaves a batch to the next turn.
-    fn postpone(&mut self, collection: Collection, waited: Waited) {
-        let now = self.present();
-        self.unwritten.postpone(Work::Batch(collection), waited, now);
     }
 
     /// Sets aside operations whose timeouts other transactions have locked. Calls that have waited

@@ -60,7 +60,7 @@ impl<S: Store> Keeper<S> {
         if self.failures.must_rejoin() || batch.is_empty() {
             return;
         }
-        if let Err(error) = self.store.write(&batch) {
+        if let Err(error) = self.store.write(&batch, self.deadline()) {
             let timer = &self.settings.name;
             let store = self.store.describe();
             tracing::warn!(%timer, %store, %error, "the attempts of handlers that have not started count");

@@ -14,9 +14,9 @@
 //!
 //! # Failures
 //!
-//! - If the store refuses an operation without naming it, the batch is divided to find it. If it
-//!   belongs to a call, the call fails. A refused end or begin waits apart from all others, and so
-//!   does an operation whose timeout another transaction has locked ([`Unwritten`]).
+//! - If the store refuses an operation that belongs to a call, the call fails. A refused end or
+//!   begin waits apart from all others, and so does an operation whose timeout another transaction
+//!   has locked ([`Unwritten`]).
 //! - If nothing was written, callers get the error. If nothing was sent, they wait for a while
 //!   until the keeper has joined again ([`Failures`]). Ends of attempts and due timeouts stay in
 //!   memory and are written later, after a pause that grows up to a second.
@@ -54,12 +54,7 @@ use crate::shutdown::Shutdown;
 use crate::store::{Store, StoreError};
 use crossbeam_channel::{Receiver, Sender};
 use std::sync::Arc;
-use std::time::Duration;
 use timer_executor::{PanicMessage, panics};
-
-/// The time after which a turn divides no more batches. Other calls must not wait behind one
-/// statement after the other that waits for a lock. A turn in which upkeep is due ends earlier.
-const DIVIDING: Duration = Duration::from_millis(100);
 
 /// Whether the keeper goes on.
 pub(crate) enum Flow {
@@ -158,6 +153,7 @@ impl<S: Store> Keeper<S> {
 
     /// Takes one turn. `first` is a message that was received already.
     fn turn(&mut self, first: Option<Message>) -> Flow {
+        let begun = self.present();
         self.record.wake(self.store.now());
         self.figures().lock().turns += 1;
         self.failures.begin_turn();
@@ -169,12 +165,11 @@ impl<S: Store> Keeper<S> {
         }
         self.fail_late_calls();
         let collection = self.collect(first);
-        let until = self.present() + DIVIDING;
-        let until = self.next_upkeep().map_or(until, |next| until.min(next));
+        let until = self.deadline();
         if !collection.is_empty() {
             self.write(collection, Waited::default(), until);
         }
-        self.write_aside(until);
+        self.write_aside(begun, until);
         self.note(DurableLateCause::System);
         self.executors.start_rejected(self.attempts.occupied(), |topic| self.queue.running(topic));
         self.note(DurableLateCause::Executor);

@@ -6,6 +6,10 @@ use crate::lateness::DurableLateCause;
 use crate::store::{Micros, Store, StoreError};
 use std::time::{Duration, Instant};
 
+/// The time for which a turn writes. Other calls must not wait behind one statement after the other
+/// that waits for a lock.
+const MAX_WRITING: Duration = Duration::from_millis(100);
+
 impl<S: Store> Keeper<S> {
     /// Returns the current time on the store's clock.
     pub(crate) fn now(&self) -> Micros {
@@ -58,6 +62,13 @@ impl<S: Store> Keeper<S> {
         }
         let now = self.present();
         Some(self.failures.paused_until(now).unwrap_or(now))
+    }
+
+    /// Returns the instant from which a turn begins no further transaction. A turn in which upkeep
+    /// is due ends earlier.
+    pub(super) fn deadline(&self) -> Instant {
+        let until = self.present() + MAX_WRITING;
+        self.next_upkeep().map_or(until, |next| until.min(next))
     }
 
     pub(super) fn is_upkeep_due(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Collecting messages into a batch, and dividing a batch that the store does not accept.
+//! A batch that is collected from messages.
 
 use super::subject::Subject;
 use crate::TimeoutId;
@@ -92,16 +92,6 @@ impl Collection {
     /// Removes the operations with their origins.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = (Operation, Origin)> + use<> {
         std::mem::take(&mut self.batch).into_iter().zip(std::mem::take(&mut self.origins))
-    }
-
-    /// Divides a batch into halves.
-    pub(crate) fn split(self) -> [Self; 2] {
-        let mut room = self.batch.len() / 2;
-        self.divide(|_, _| {
-            let fits = room > 0;
-            room = room.saturating_sub(1);
-            fits
-        })
     }
 
     /// Divides a batch into the operations for which `is_first` returns `true`, and all others.

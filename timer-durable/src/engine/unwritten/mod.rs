@@ -2,9 +2,9 @@
 //!
 //! - Ends of attempts that a failed commit has not written go into the next batch.
 //! - A message is *held* while another one about its timeout waits.
-//! - Work is *postponed* if a turn was over, if the store could not be reached, or if another
-//!   program has locked it. The next turns write it without a pause, the oldest first. Until then
-//!   later messages about its timeouts are held, so they keep their order.
+//! - Work is *postponed* if the store did not reach it in a turn, if the store could not be
+//!   reached, or if another program has locked it. The next turns write it without a pause, the
+//!   oldest first. Until then later messages about its timeouts are held, so they keep their order.
 //! - Work is *set aside* if the store refuses an end or a begin, or if another transaction has
 //!   locked its timeout. It is written again without all others, after pauses that grow. Later
 //!   messages do not wait for it.
@@ -93,13 +93,12 @@ pub(super) enum Work {
     Call(LoneCall),
 }
 
-/// The pauses that work has spent aside.
+/// The time that work has waited.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Waited {
-    /// The pause before it is written again, or zero if it was never set aside.
+    /// The pause before it is written again the next time, or zero if it was never set aside.
     pause: Duration,
-    /// The time at which a turn first left it to the next one. It is its place in the queue, which
-    /// it keeps when it is divided.
+    /// The time at which it was first postponed, which is its place in the queue.
     postponed: Option<Instant>,
 }
 

@@ -63,8 +63,8 @@ impl Store for Shared {
         self.store.lease_end()
     }
 
-    fn write(&mut self, batch: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
-        self.store.write(batch)
+    fn write(&mut self, batch: &[Operation], until: Instant) -> Result<Vec<Outcome>, StoreError> {
+        self.store.write(batch, until)
     }
 
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
