@@ -58,7 +58,7 @@ fn the_default_idle_timeout_gives_2989_sessions() {
 
 #[test]
 fn sessions_equal_those_of_the_independent_count() {
-    let mut case = Case::new(oracle::CSV);
+    let mut case = Case::new(oracle::log());
     for wheel in WHEELS {
         for idle in [1, 1800, 31_536_000] {
             let outcome = case.check(&on_virtual_time(idle, wheel, Duration::from_millis(1)));
@@ -69,7 +69,7 @@ fn sessions_equal_those_of_the_independent_count() {
 
 #[test]
 fn sessions_do_not_depend_on_the_tick() {
-    let mut case = Case::new(oracle::CSV);
+    let mut case = Case::new(oracle::log());
     for wheel in WHEELS {
         for micros in [1, 7_000, 60_000_000] {
             let tick = Duration::from_micros(micros);
@@ -80,7 +80,7 @@ fn sessions_do_not_depend_on_the_tick() {
 
 #[test]
 fn sessions_do_not_depend_on_the_executor() {
-    let mut case = Case::new(oracle::CSV);
+    let mut case = Case::new(oracle::log());
     for executor in [Executor::Immediate, Executor::Rayon, Executor::ThreadPool] {
         let options = on_virtual_time(1800, Wheel::Hierarchical, Duration::from_secs(5));
         case.check(&Options { executor, ..options });
@@ -89,7 +89,7 @@ fn sessions_do_not_depend_on_the_executor() {
 
 #[test]
 fn sessions_do_not_depend_on_the_order_of_tasks() {
-    let log = Log::parse(oracle::CSV.as_bytes()).unwrap();
+    let log = Log::parse(oracle::log().as_bytes()).unwrap();
     let (sender, queue) = mpsc::channel::<Task>();
     let backwards = thread::spawn(move || {
         while let Ok(task) = queue.recv() {
@@ -101,7 +101,7 @@ fn sessions_do_not_depend_on_the_order_of_tasks() {
     let options = on_virtual_time(60, Wheel::Hierarchical, Duration::from_secs(5));
     let builder = timer(&options).executor(move |task: Task| drop(sender.send(task)));
     let outcome = replay(&log, &options, builder, &mut |_| {}).unwrap();
-    assert_eq!(rows(&log, &outcome), oracle::sessions(oracle::CSV, 60));
+    assert_eq!(rows(&log, &outcome), oracle::sessions(oracle::log(), 60));
     backwards.join().unwrap();
 }
 
@@ -135,7 +135,7 @@ fn the_rule_is_exact_to_the_second_after_a_century() {
 
 #[test]
 fn progress_never_decreases_and_reaches_the_end() {
-    let log = Log::parse(oracle::CSV.as_bytes()).unwrap();
+    let log = Log::parse(oracle::log().as_bytes()).unwrap();
     let options = on_virtual_time(1800, Wheel::Hierarchical, Duration::from_millis(1));
     let mut seen = Vec::new();
     replay(&log, &options, timer(&options), &mut |second| seen.push(second)).unwrap();

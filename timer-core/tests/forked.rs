@@ -17,6 +17,9 @@ use timer_core::Timer;
 /// A lock around the lease of shards would hang about one child in a hundred.
 const CHILDREN: usize = 500;
 
+/// The children that use workers. Each takes 60 ms of CPU in an unoptimized test.
+const BUSY_CHILDREN: usize = if cfg!(debug_assertions) { 100 } else { 500 };
+
 /// Builds a timer and runs a timeout on it. Returns `true` if it has run.
 fn use_timer() -> bool {
     let Ok((timer, mut driver)) = Timer::builder().build_manual() else { return false };
@@ -94,9 +97,9 @@ fn a_child_can_use_workers() {
                 }
             });
         }
-        let used = (0..CHILDREN).take_while(|_| child_succeeds(use_workers)).count();
+        let used = (0..BUSY_CHILDREN).take_while(|_| child_succeeds(use_workers)).count();
         is_over.store(true, Ordering::Relaxed);
         used
     });
-    assert_eq!(used, CHILDREN, "the next child hangs or fails");
+    assert_eq!(used, BUSY_CHILDREN, "the next child hangs or fails");
 }

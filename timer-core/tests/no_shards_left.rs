@@ -22,6 +22,7 @@ fn poll<F: Future>(future: F) -> Poll<F::Output> {
 fn without_shards_each_call_and_poll_is_rejected() {
     let half = || Timer::builder().shards(1 << 15).build().unwrap();
     let others = half();
+    let most: Vec<Timer> = (6..15).map(|bits| Timer::builder().shards(1 << bits).build().unwrap()).collect();
     let small: Vec<Timer> = std::iter::from_fn(|| Timer::builder().build().ok()).collect();
     assert_eq!(Timer::builder().build().err(), Some(BuildError::TooManyTimers));
     let timer = Timer::new();
@@ -38,7 +39,7 @@ fn without_shards_each_call_and_poll_is_rejected() {
 
     // Returned shards serve new timers with as many shards, and not the timer that was built
     // without.
-    drop((others, small));
+    drop((others, most, small));
     let later = half();
     assert!(later.new_timeout(HOUR, |_| {}).unwrap().cancel());
     assert_eq!(poll(&mut later.sleep(HOUR)), Poll::Pending);

@@ -5,7 +5,7 @@
 //! must not be lost and which must not begin. A child that is killed is followed by another one on
 //! the same file. The last child has to end everything that is open.
 //!
-//! The environment variable `TIMER_LEDGER_KILLS` sets the number of kills (40).
+//! The environment variable `TIMER_LEDGER_KILLS` sets the number of kills (24).
 #![cfg(unix)]
 #![allow(clippy::expect_used, reason = "tests")]
 
@@ -27,7 +27,7 @@ use folder::Folder;
 use load::Load;
 
 fn kills() -> u64 {
-    let Ok(text) = std::env::var("TIMER_LEDGER_KILLS") else { return 40 };
+    let Ok(text) = std::env::var("TIMER_LEDGER_KILLS") else { return 24 };
     text.parse().unwrap_or_else(|_| panic!("TIMER_LEDGER_KILLS: '{text}' given; allowed: a whole number"))
 }
 

@@ -12,8 +12,9 @@ use fastrand::Rng;
 use crate::account::Account;
 use timer_durable_tests::postgres_server::{Server, send};
 
-/// The commands to one process that may wait for an answer at a time.
-const MAX_UNANSWERED: i64 = 64;
+/// The commands to one process that may wait for an answer at a time. A few are enough for batches
+/// of several, and leave most of the CPU to other tests.
+const MAX_UNANSWERED: i64 = 16;
 
 /// The lease of the nodes in seconds, unless the test sets another one.
 pub(crate) const LEASE: u64 = 1;

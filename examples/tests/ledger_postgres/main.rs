@@ -4,7 +4,7 @@
 //! Nothing that was accepted is lost, nothing begins that was cancelled, no attempt runs twice, and
 //! nothing is early by the server's clock.
 //!
-//! The environment variable `TIMER_LEDGER_KILLS` sets the number of kills (24). The test makes a
+//! The environment variable `TIMER_LEDGER_KILLS` sets the number of kills (16). The test makes a
 //! tenth as many kills at each chosen point.
 #![cfg(unix)]
 #![allow(clippy::expect_used, reason = "tests")]
@@ -27,7 +27,7 @@ use timer_durable_tests::postgres_server::{Server, Shutdown};
 const MILLI: Duration = Duration::from_millis(1);
 
 fn kills() -> u64 {
-    let Ok(text) = std::env::var("TIMER_LEDGER_KILLS") else { return 24 };
+    let Ok(text) = std::env::var("TIMER_LEDGER_KILLS") else { return 16 };
     text.parse().unwrap_or_else(|_| panic!("TIMER_LEDGER_KILLS: '{text}' given; allowed: a whole number"))
 }
 

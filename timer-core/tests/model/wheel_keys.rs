@@ -4,10 +4,16 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use timer_core::wheel::{HashedWheel, HierarchicalWheel, Key, TimingWheel};
 
+/// A million uses of one slot, or fewer in a debug build.
+const MILLION: u64 = if cfg!(debug_assertions) { 150_000 } else { 1_000_000 };
+
+/// The most values that fill a bucket at a time.
+const CROWD: u64 = if cfg!(debug_assertions) { 15_000 } else { 60_000 };
+
 // Guards against tokio-rs/tokio#3558, in which a stale id or a reused slot removed another value.
 fn reuse_one_slot(mut wheel: impl TimingWheel<u64>) {
-    let mut keys = Vec::with_capacity(1_000_000);
-    for value in 0..1_000_000u64 {
+    let mut keys = Vec::with_capacity(MILLION as usize);
+    for value in 0..MILLION {
         let key = wheel.insert(value + 10, value);
         if value % 2 == 0 {
             assert_eq!(wheel.remove(key), Some(value));
@@ -82,7 +88,7 @@ fn crowds(mut wheel: impl TimingWheel<u64>, seed: u64) {
     for _ in 0..6 {
         let slot = 1 << (6 * random.u32(1..6));
         let start = (now / slot + 1) * slot;
-        for _ in 0..random.u64(1000..60_000) {
+        for _ in 0..random.u64(1000..CROWD) {
             let deadline = start + random.u64(0..slot);
             live.insert((deadline, serial), wheel.insert(deadline, serial));
             serial += 1;

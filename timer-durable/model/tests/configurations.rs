@@ -145,11 +145,13 @@ pub(crate) const ALL: &[Protocol] = &[
     Protocol {
         name: "two nodes: take-over, calls",
         budget: Budget { lapse: 1, start: 1, reset: 1, cancel: 1, retry: 1, pause: 1, delay: 1, ..NONE },
+        long: true,
         ..TWO_NODES
     },
     Protocol {
         name: "two nodes: take-over twice",
         budget: Budget { lapse: 2, start: 2, retry: 1, pause: 1, ..NONE },
+        long: true,
         ..TWO_NODES
     },
     Protocol {
@@ -186,6 +188,7 @@ pub(crate) const ALL: &[Protocol] = &[
     Protocol {
         name: "two nodes: release, calls",
         budget: Budget { release: 1, lapse: 1, start: 1, reset: 1, foreign: 1, retry: 1, ..NONE },
+        long: true,
         ..TWO_NODES
     },
     Protocol {

@@ -249,9 +249,12 @@ impl Program {
     }
 }
 
+/// The optimized tests of `ci --long` have time for more.
+const SEEDS: u64 = if cfg!(debug_assertions) { 120 } else { 2_000 };
+
 #[test]
 fn random_programs_agree_with_a_sorted_map() {
-    for seed in 0..400 {
+    for seed in 0..SEEDS {
         let mut program = Program::new(seed);
         let steps = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (0..150).for_each(|_| program.step())));
         assert!(steps.is_ok(), "seed {seed}");

@@ -212,7 +212,7 @@ fn a_list_that_is_emptied_while_it_is_read_leaves_no_bound() {
 #[test]
 fn a_round_that_is_late_is_read_in_few_steps() {
     const SLOTS: u64 = 1 << 10;
-    const VALUES: u32 = 12_000;
+    const VALUES: u32 = 6_000;
     let mut wheel = ring(SLOTS as usize);
     for value in 0..VALUES {
         wheel.insert(1 + u64::from(value) * 7_919 % (2 * SLOTS), value);
