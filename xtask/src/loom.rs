@@ -86,7 +86,8 @@ fn cargo<'a>(sh: &'a Shell, verb: &str, rest: &str) -> Cmd<'a> {
     let folder = folder();
     let rest = rest.split(' ');
     let cmd = cmd!(sh, "cargo {verb} -p timer-core --lib --target-dir {folder} {rest...}");
-    cmd.env("RUSTFLAGS", flags_and("RUSTFLAGS", CFG)).env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true")
+    let cmd = cmd.env("RUSTFLAGS", flags_and("RUSTFLAGS", CFG)).env("CARGO_PROFILE_RELEASE_DEBUG", "false");
+    cmd.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true")
 }
 
 /// Returns the models of a listing whose names contain `filter`.

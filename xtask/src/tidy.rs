@@ -135,7 +135,7 @@ fn wheel(file: &File) -> Vec<usize> {
     // `wheel` itself is one level below the crate.
     let up = "super::".repeat(inside.split('/').filter(|name| !name.is_empty()).count() + 1);
     let leaves = |line: &str| line.split("crate::").skip(1).any(|rest| words(rest).next() != Some("wheel"));
-    let foreign = |line: &str| NOT_IN_WHEEL.iter().any(|bad| line.contains(bad));
+    let foreign = |line: &str| NOT_IN_WHEEL.iter().any(|bad| line.replace("not(timer_loom)", "").contains(bad));
     lines_with(code(file), |line| leaves(line) || foreign(line) || line.contains(&up))
 }
 

@@ -387,5 +387,5 @@ impl<V> Default for Bucket<V> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(timer_loom)))]
 mod tests;

@@ -54,7 +54,7 @@ impl<V> Discarded<V> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(timer_loom)))]
 impl<V> Discarded<V> {
     /// Returns the number of chunks for which the tables have memory, and the number of slots.
     pub(super) fn room(&self) -> (usize, usize) {

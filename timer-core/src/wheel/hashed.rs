@@ -259,5 +259,5 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(timer_loom)))]
 mod tests;

@@ -137,7 +137,7 @@ fn insert_into<V>(
 
 impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// The offsets of the fields that several CPUs write.
-    #[cfg(test)]
+    #[cfg(all(test, not(timer_loom)))]
     #[allow(dead_code, reason = "for a test of the layout on 64 bits")]
     pub(crate) const WRITTEN_AT: [usize; 3] = [
         core::mem::offset_of!(Self, occupied),
@@ -325,5 +325,5 @@ impl<V, P: Tracker<V>> RawWheel for RawHierarchical<V, P> {
 
 mod cascade;
 
-#[cfg(test)]
+#[cfg(all(test, not(timer_loom)))]
 mod tests;

@@ -223,7 +223,7 @@ macro_rules! by_key {
 by_key!(HashedWheel);
 by_key!(HierarchicalWheel);
 
-#[cfg(test)]
+#[cfg(all(test, not(timer_loom)))]
 mod tests {
     use super::*;
 

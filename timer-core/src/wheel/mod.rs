@@ -63,7 +63,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(timer_loom)))]
 mod tests;
 
 /// A set of values with deadlines, from which values are removed by key or handed out when they are

@@ -129,13 +129,13 @@ impl<V> Table<V> {
         discarded.push(Memory::Pieces(self.pieces));
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(timer_loom)))]
     pub(in crate::wheel) fn capacity(&self) -> usize {
         self.pieces.iter().map(Vec::capacity).sum()
     }
 
     /// Asserts that the number of the open chunk is a gap, and that there are other chunks.
-    #[cfg(test)]
+    #[cfg(all(test, not(timer_loom)))]
     pub(super) fn check(&self, open: usize) {
         assert!(self.get(open).is_some_and(Chunk::is_gap) && self.used > 0);
         assert!(self.used == self.iter().filter(|chunk| !chunk.is_gap()).count());

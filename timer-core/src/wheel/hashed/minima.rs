@@ -50,7 +50,7 @@ impl Minima {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(timer_loom)))]
 impl Minima {
     /// Asserts that each element is the minimum of its children, and returns those of the lists.
     pub(super) fn check(&self) -> &[u64] {
