@@ -1,5 +1,5 @@
-//! The operations of a timer one by one, on both wheels: `cargo bench -p timer-bench`. They show
-//! changes of a few percent on an idle machine.
+//! The operations of a timer one by one, on both wheels. They show changes of a few percent on an
+//! idle machine. `cargo bench -p timer-bench --features criterion` runs them.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be set up cannot be measured")]
 

@@ -18,14 +18,23 @@ const MAX_REPEATED: usize = 8;
 /// others.
 const WAITING: [&str; 3] = ["--test ledger", "--test ledger_postgres", "--test postgres"];
 
-/// Runs the tests and the benches, but not the programs that [`servers`] runs.
+/// Compiles and lints all programs, which the steps with tests then run.
+///
+/// `--examples` makes cargo enable the features that dev-dependencies ask for. There are no
+/// examples, but the programs then share the crates of their tests.
+pub(crate) fn lint(sh: &Shell) -> Result {
+    let tests = test_programs(&metadata(sh)?).into_iter().collect::<Vec<_>>().join(" ");
+    cargo(sh, &["build {linted} --bins --examples", &format!("test --no-run {{linted}} --lib {tests}")])
+}
+
+/// Runs the tests, but not the programs that [`servers`] runs.
 pub(crate) fn test(sh: &Shell) -> Result {
-    tests(sh, &others(sh)?, |_| ()).and(benches(sh))
+    tests(sh, &others(sh)?, |_| ())
 }
 
 /// Runs what [`test()`] does, and again the tests that fail.
 pub(crate) fn test_twice(sh: &Shell) -> Result {
-    twice(sh, &others(sh)?).and(benches(sh))
+    twice(sh, &others(sh)?)
 }
 
 /// Runs the tests that mostly wait.
@@ -52,7 +61,7 @@ fn twice(sh: &Shell, programs: &str) -> Result {
     if result.is_err() && seen.may_repeat() {
         let names = seen.failed.join(", ");
         report(&format!("\n== a second attempt for {names}\n"));
-        result = cargo(sh, &[&format!("test {{all}} {programs} -- --exact {}", seen.failed.join(" "))]);
+        result = cargo(sh, &[&format!("test {{linted}} {programs} -- --exact {}", seen.failed.join(" "))]);
         if result.is_ok() {
             report(&format!("== passed at the second attempt: {names}\n"));
         }
@@ -65,12 +74,7 @@ fn twice(sh: &Shell, programs: &str) -> Result {
 fn tests(sh: &Shell, programs: &str, on_line: impl FnMut(&str)) -> Result {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     sh.set_var("RUST_TEST_THREADS", (2 * cpus).to_string());
-    run_reading(cargo_line(sh, &format!("test --no-fail-fast {{all}} {programs}"))?, on_line)
-}
-
-/// Runs each operation of the criterion benches once.
-fn benches(sh: &Shell) -> Result {
-    cargo(sh, &["test --no-fail-fast {all} --benches"])
+    run_reading(cargo_line(sh, &format!("test --no-fail-fast {{linted}} {programs}"))?, on_line)
 }
 
 /// The output of the test programs, as far as it decides about a second attempt.

@@ -138,22 +138,6 @@ fn seed(word: Option<&str>) -> Result<u64> {
     })
 }
 
-/// Runs the tests in each way they can be built.
-pub(crate) fn test(sh: &Shell, flags: &flags::Test) -> Result {
-    let all = ["--tests", "--doc", "--release --tests --exclude xtask"];
-    let all = all.map(|rest| format!("test --workspace --all-features {rest}"));
-    let mut result = Ok(());
-    let going = flags.keep_going.then_some("--no-fail-fast");
-    let args = &flags.args;
-    for line in all.into_iter().chain(WITHOUT_FEATURES.map(str::to_owned)) {
-        if result.is_ok() || flags.keep_going {
-            let line = line.split(' ');
-            result = result.and(run(cmd!(sh, "cargo {line...} {going...} -- {args...}")));
-        }
-    }
-    result
-}
-
 #[cfg(test)]
 mod tests {
     use super::{demo_defaults, need_jvm, seed, stress};

@@ -2,9 +2,12 @@
 //!
 //! A server runs this command alone, so a failure there can be repeated here. The everyday steps
 //! share one profile, one selection of packages and one set of features. Cargo therefore compiles
-//! each dependency once for the tests, benches and doctests, and once without code for clippy and
-//! the documentation. A step that needs other features belongs to `--long`. The tests also run the
-//! demo and the bench's workloads. Only `--long` builds the peers.
+//! each crate once for the lints, tests, doctests and the documentation. A step that needs other
+//! features belongs to `--long`, and so do features whose dependencies take long to compile. The
+//! tests also run the demo and the bench's workloads.
+//!
+//! An unoptimized test has a size at which it finds what it is for. `test-release` runs it at full
+//! size.
 //!
 //! There are two rows of steps, because many steps wait or use one core. In `--long` the steps that
 //! measure run alone at the end.
@@ -16,7 +19,7 @@ use crate::chores::{WITHOUT_FEATURES, browser, docs, metrics_e2e, stress};
 use crate::crates::{LIBRARIES, each_feature, features, is_heavy, metadata};
 use crate::run::{Failure, Result, flags_and, log_to, need, run};
 use crate::steps::{self, Phase, Step, Work::Call, Work::Cargo};
-use crate::{api, attempts, flags, fuzz, loom, lowest, mutants, package, resolve, sanitize, tidy};
+use crate::{api, attempts, flags, fuzz, loom, lowest, mutants, package, resolve, rustdoc, sanitize, tidy};
 
 /// The everyday steps, the quick ones first.
 const STEPS: &[Step] = &[
@@ -33,9 +36,9 @@ const STEPS: &[Step] = &[
     ("tidy", Call(tidy::command)),
     // Needs the index of the registry and compiles nothing.
     ("resolve", Call(resolve::command)),
-    ("clippy", Cargo(&["clippy {all} --all-targets -- -D warnings"])),
+    ("clippy", Call(attempts::lint)),
     ("test", Call(attempts::test_twice)),
-    ("doctest", Cargo(&["test --no-fail-fast {all} --doc"])),
+    ("doctest", Call(rustdoc::test)),
 ];
 
 /// The everyday steps that run beside the others. Many tests mostly wait.
@@ -43,9 +46,11 @@ const SECOND_ROW: &[Step] = &[
     // The cfg makes another crate of timer-core, and a model takes millions of steps. Therefore
     // this build is optimized and has another folder.
     ("loom", Call(|sh| loom::explore(sh, "", loom::PREEMPTIONS))),
-    ("docs", Call(|sh| docs(sh, ""))),
     ("test-servers", Call(attempts::servers_twice)),
 ];
+
+/// The CPU seconds of the everyday steps from an empty target folder, with a tenth to spare.
+const BUDGET: f64 = 1_100.0;
 
 /// The steps that `--long` adds.
 const LONG: &[Step] = &[
@@ -62,7 +67,9 @@ const LONG: &[Step] = &[
     ("lowest", Call(lowest::command)),
     ("resolve-check", Call(resolve::check)),
     ("loom-deeper", Call(|sh| loom::explore(sh, "", loom::MORE_PREEMPTIONS))),
-    ("peers", Cargo(&["clippy {peers} --all-targets -- -D warnings", "test --no-fail-fast {peers} --tests"])),
+    // The features that take long to compile, and the private pages of the programs.
+    ("heavy", Cargo(&["clippy {heavy} --all-targets -- -D warnings", "test --no-fail-fast {heavy} --tests --benches"])),
+    ("docs", Call(|sh| docs(sh, ""))),
     sanitize::ASAN,
     sanitize::TSAN,
     sanitize::MEMCHECK,
@@ -108,7 +115,8 @@ pub(crate) fn command(flags: &flags::Ci) -> Result {
         None if flags.long => long(),
         None => vec![Phase { steps: STEPS.to_vec(), second_row: SECOND_ROW.to_vec() }],
     };
-    steps::run(&phases, max_failures)
+    let budget = if flags.long || flags.step.is_some() { f64::INFINITY } else { BUDGET };
+    steps::run(&phases, max_failures, budget)
 }
 
 fn long() -> Vec<Phase> {
@@ -150,7 +158,7 @@ fn msrv(sh: &Shell) -> Result {
         let package = feature.split('/').next().unwrap_or_default();
         LIBRARIES.contains(&package) && *feature != NEEDS_NEWER_COMPILER
     };
-    let features: Vec<&str> = features.split(',').filter(is_supported).collect();
+    let features: Vec<&str> = features.split(',').filter(is_supported).chain(["timer-metrics/protobuf"]).collect();
     cargo(sh, &[&format!("check {{libraries}} --lib --features {}", features.join(","))])
 }
 
@@ -171,9 +179,9 @@ fn durable(sh: &Shell) -> Result {
     cargo(
         sh,
         &[
-            "test {all} --test model -- mutant every_configuration",
-            "test {all} --test ledger --test ledger_postgres",
-            "test {all} --test sqlite -- ledger",
+            "test {linted} --test model -- mutant every_configuration",
+            "test {linted} --test ledger --test ledger_postgres",
+            "test {linted} --test sqlite -- ledger",
         ],
     )
 }

@@ -99,9 +99,14 @@ pub(crate) fn arrows(metadata: &Value) -> Vec<String> {
     faults
 }
 
-/// The features that only `ci --long` builds, because their dependencies take minutes to compile:
-/// the bench's peers, and drivers of PostgreSQL. sqlx stands for the latter.
-const HEAVY: [&str; 6] = ["peers", "diesel", "diesel-async", "sea-orm", "sea-orm-1", "sqlx-0-8"];
+/// The features that only `ci --long` builds, because their dependencies take long to compile. They
+/// are the bench's peers and criterion, the protobuf of timer-metrics (with the compiler of its
+/// schema), the client of an example, and drivers of PostgreSQL, for which sqlx stands.
+const HEAVY: [&str; 9] =
+    ["peers", "criterion", "protobuf", "redis", "diesel", "diesel-async", "sea-orm", "sea-orm-1", "sqlx-0-8"];
+
+/// The packages with heavy features that are no drivers, and all of their features.
+pub(crate) const HEAVY_PACKAGES: &str = "-p timer-bench -p examples -p timer-metrics -p timer-live --all-features";
 
 /// Each crate, with the words of README for the number of packages that a program with it takes in,
 /// which is at `#`.

@@ -93,12 +93,6 @@ xflags::xflags! {
             optional --seed s: String
             optional --round r: u32
         }
-        /// Runs all tests: with all features and without any, doctests, and in release mode.
-        cmd test {
-            /// Arguments of the test programs after `--`.
-            repeated args: String
-            optional --keep-going
-        }
         /// Checks the rules of the architecture.
         cmd tidy {}
     }
@@ -166,7 +160,7 @@ mod tests {
     #[test]
     fn the_help_lists_every_command() {
         let help = words("help").unwrap_err();
-        let names = "api bench ci demo docs fuzz browser loom metrics-e2e mutants sanitize stress test tidy";
+        let names = "api bench ci demo docs fuzz browser loom metrics-e2e mutants sanitize stress tidy";
         names.split(' ').for_each(|name| assert!(words(name).is_ok(), "{name}"));
         let help_text = help.to_string();
         let listed: Vec<&str> = chores(&help_text).iter().map(|(name, _)| *name).collect();
@@ -183,7 +177,7 @@ mod tests {
         for line in ["demo --virtual", "demo --virtual -- --quiet", "demo -- --quiet --virtual"] {
             assert!(matches!(words(line), Ok(XtaskCmd::Demo(demo)) if demo.args.contains(&"--virtual".into())));
         }
-        let Ok(XtaskCmd::Test(test)) = words("test --keep-going -- --nocapture -- --a=b") else { panic!() };
-        assert!(test.keep_going && test.args == ["--nocapture", "--", "--a=b"]);
+        let Ok(XtaskCmd::Demo(demo)) = words("demo -- --quiet -- --a=b") else { panic!() };
+        assert_eq!(demo.args, ["--quiet", "--", "--a=b"]);
     }
 }

@@ -20,6 +20,7 @@ mod mutants;
 mod package;
 mod resolve;
 mod run;
+mod rustdoc;
 mod sanitize;
 mod steps;
 mod tidy;
@@ -31,8 +32,10 @@ use crate::run::{Failure, Result};
 
 fn main() -> ExitCode {
     let chore = std::env::args().nth(1);
-    let flags = flags::parse(std::env::args_os().skip(1)).unwrap_or_else(|error| flags::exit(error, chore.as_deref()));
-    let Err(failure) = dispatch(flags.subcommand) else { return ExitCode::SUCCESS };
+    let parse =
+        || flags::parse(std::env::args_os().skip(1)).unwrap_or_else(|error| flags::exit(error, chore.as_deref()));
+    let done = rustdoc::stand_in().unwrap_or_else(|| dispatch(parse().subcommand));
+    let Err(failure) = done else { return ExitCode::SUCCESS };
     // The steps have already printed their failures and leave the message empty.
     if !failure.message.is_empty() {
         eprintln!("xtask: {}", failure.message);
@@ -56,7 +59,6 @@ fn dispatch(command: XtaskCmd) -> Result {
         XtaskCmd::Mutants(flags) => mutants::command(sh, &flags),
         XtaskCmd::Sanitize(flags) => sanitize::command(&flags),
         XtaskCmd::Stress(flags) => chores::stress(sh, &flags),
-        XtaskCmd::Test(flags) => chores::test(sh, &flags),
         XtaskCmd::Tidy(_) => tidy::command(sh),
     }
 }

@@ -1,12 +1,13 @@
 //! Running child processes, with their command lines printed and their exit codes passed on.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{LazyLock, OnceLock};
+use std::thread;
 
 use xshell::{Cmd, Shell, cmd};
 
@@ -18,7 +19,12 @@ static LOG: OnceLock<File> = OnceLock::new();
 thread_local! {
     /// The file that gets the output of this thread, if another thread uses the terminal.
     static OUTPUT: RefCell<Option<File>> = const { RefCell::new(None) };
+    /// The CPU seconds of the children of this thread's step.
+    static CPU: Cell<Option<f64>> = const { Cell::new(None) };
 }
+
+/// Runs a command, and writes the times of this shell and then of its children into a file.
+const TIMED: &str = r#""$@"; code=$?; times >"$0"; exit $code"#;
 
 /// The reason why a command failed or was skipped, with the exit code of xtask.
 #[derive(Debug)]
@@ -112,6 +118,14 @@ pub(crate) fn report(text: &str) {
     }
 }
 
+/// Returns the result of `work` and the CPU seconds of the commands that it [runs](run) on this
+/// thread, with all of their children that they waited for.
+pub(crate) fn with_cpu<R>(work: impl FnOnce() -> R) -> (R, f64) {
+    CPU.set(Some(0.0));
+    let result = work();
+    (result, CPU.take().unwrap_or_default())
+}
+
 /// Runs a command whose output goes to the file of this thread, to the log, or else to the output
 /// of xtask.
 pub(crate) fn run(cmd: Cmd<'_>) -> Result {
@@ -155,17 +169,41 @@ fn start(
     wait: impl FnOnce(&mut Command) -> std::io::Result<ExitStatus>,
 ) -> Result {
     let line = cmd.to_string();
-    let mut command = Command::from(cmd);
+    let command = Command::from(cmd);
+    let set = command.get_envs().map(|(name, value)| format!("{}={:?} ", name.display(), value.unwrap_or_default()));
+    report(&format!("$ {}{line}\n", set.collect::<String>()));
+    let times = target_dir().join(format!("times-{:?}", thread::current().id()));
+    let mut command = if cfg!(unix) && CPU.get().is_some() { timed(&command, &times) } else { command };
     if let Some(file) = output()? {
         command.stdout(file.try_clone()?).stderr(file);
     }
     change(&mut command);
-    let set = command.get_envs().map(|(name, value)| format!("{}={:?} ", name.display(), value.unwrap_or_default()));
-    report(&format!("$ {}{line}\n", set.collect::<String>()));
     let status = wait(&mut command).map_err(|error| Failure::new(format!("cannot run `{line}`: {error}")))?;
+    if let Ok(text) = fs::read_to_string(&times) {
+        CPU.set(CPU.get().map(|before| before + cpu_seconds(&text)));
+        fs::remove_file(times)?;
+    }
     // A child that a signal ended has no code.
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     if status.success() { Ok(()) } else { Err(Failure { code, message: format!("`{line}` failed ({status})") }) }
+}
+
+/// Returns a command that runs another one by [`TIMED`].
+fn timed(command: &Command, times: &Path) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", TIMED]).arg(times).arg(command.get_program()).args(command.get_args());
+    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.get_current_dir().map(|folder| shell.current_dir(folder));
+    shell
+}
+
+/// Returns the sum of the second line of `times`, which is for example `1m2.34s 0m0.50s`.
+fn cpu_seconds(times: &str) -> f64 {
+    let seconds = |time: &str| {
+        let (minutes, seconds) = time.strip_suffix('s')?.split_once('m')?;
+        Some(minutes.parse::<f64>().ok()? * 60.0 + seconds.parse::<f64>().ok()?)
+    };
+    times.lines().nth(1).unwrap_or_default().split(' ').filter_map(seconds).sum()
 }
 
 /// Returns the first failure after all commands have run, so that it does not hide the others.
@@ -193,5 +231,15 @@ mod tests {
         let results = [Err(super::Failure::new("first")), Err(super::Failure::new("second")), Ok(())];
         let failure = super::first_failure(results.into_iter().inspect(|_| runs += 1)).unwrap_err();
         assert_eq!((failure.message.as_str(), runs), ("first", 3));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn the_cpu_time_of_children_is_counted() {
+        let sh = super::shell().unwrap();
+        let count = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 3";
+        let (result, cpu) = super::with_cpu(|| super::run(xshell::cmd!(sh, "sh -c {count}")));
+        assert!(result.unwrap_err().code == 3 && (0.01..60.0).contains(&cpu), "{cpu}");
+        assert!((super::cpu_seconds("0m0.00s 0m0.01s\n1m2.34s 0m0.50s\n") - 62.84).abs() < 1e-9);
     }
 }

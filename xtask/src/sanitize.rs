@@ -61,7 +61,7 @@ pub(crate) fn command(flags: &flags::Sanitize) -> Result {
     let parts = [(flags.asan, ASAN), (flags.tsan, TSAN), (flags.valgrind, MEMCHECK), (flags.miri, MIRI)];
     let all = !parts.iter().any(|(wanted, _)| *wanted);
     let wanted: Vec<Step> = parts.into_iter().filter(|(wanted, _)| all || *wanted).map(|(_, step)| step).collect();
-    steps::run(&[Phase { steps: wanted, ..Phase::default() }], usize::MAX)
+    steps::run(&[Phase { steps: wanted, ..Phase::default() }], usize::MAX, f64::INFINITY)
 }
 
 fn asan(sh: &Shell) -> Result {

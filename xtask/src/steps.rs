@@ -13,7 +13,7 @@ use std::time::Instant;
 use xshell::Shell;
 
 use crate::cargo::cargo;
-use crate::run::{Failure, Result, into_file, report, shell, target_dir};
+use crate::run::{Failure, Result, into_file, report, shell, target_dir, with_cpu};
 
 /// A name and its work: lines for [`cargo`], or a function with a shell whose variables it may set.
 pub(crate) type Step = (&'static str, Work);
@@ -34,7 +34,9 @@ pub(crate) struct Phase {
 
 /// Runs the phases until `max_failures` steps have failed. Returns the exit code of the first
 /// failure with an empty message, because the message is printed already.
-pub(crate) fn run(phases: &[Phase], max_failures: usize) -> Result {
+///
+/// More seconds of CPU than the budget are a warning, because machines differ.
+pub(crate) fn run(phases: &[Phase], max_failures: usize, budget: f64) -> Result {
     let begun = Instant::now();
     let all = phases.iter().map(|phase| phase.steps.len() + phase.second_row.len()).sum();
     let run = Run { all, max_failures, results: Mutex::default() };
@@ -52,10 +54,17 @@ pub(crate) fn run(phases: &[Phase], max_failures: usize) -> Result {
     results.lines.sort_unstable();
     let table: String = results.lines.into_iter().map(|(_, line)| line).collect();
     let [passed, failed, skipped] = [results.passed, results.failed, results.skipped];
-    let total = begun.elapsed().as_secs_f64();
-    let line = format!("{:<18} {total:>7.1} s   {passed} passed, {failed} failed, {skipped} skipped\n", "total");
-    report(&format!("\n{table}{line}"));
+    let verdict = format!("{passed} passed, {failed} failed, {skipped} skipped");
+    report(&format!("\n{table}{}", line("total", begun, results.cpu, &verdict)));
+    if results.cpu > budget {
+        report(&format!("The budget is {budget:.0} s of CPU. CONTRIBUTING.md says what to do.\n"));
+    }
     results.code.map_or(Ok(()), |code| Err(Failure { code, message: String::new() }))
+}
+
+/// Returns a line of the table.
+fn line(name: &str, start: Instant, cpu: f64, verdict: &str) -> String {
+    format!("{name:<18} {:>7.1} s {cpu:>7.1} s CPU   {verdict}\n", start.elapsed().as_secs_f64())
 }
 
 struct Run {
@@ -72,6 +81,8 @@ struct Results {
     passed: usize,
     failed: usize,
     skipped: usize,
+    /// The seconds of CPU of all steps.
+    cpu: f64,
     /// The exit code of the first failure.
     code: Option<u8>,
     /// The files of ended steps that are not printed yet.
@@ -95,7 +106,7 @@ impl Run {
             let created = fs::create_dir_all(&folder).map_err(Failure::from);
             match created.and_then(|()| into_file(&path, || self.execute(at, step))) {
                 Ok(()) => self.change(|results| results.files.push(path)),
-                Err(failure) => self.record(at, step, Instant::now(), Err(failure)),
+                Err(failure) => self.record(at, step, Instant::now(), (Err(failure), 0.0)),
             }
         }
     }
@@ -104,7 +115,7 @@ impl Run {
         self.change(|results| {
             let can_start = results.failed < self.max_failures;
             if !can_start {
-                results.lines.push((at, format!("{name:<18}     not run\n")));
+                results.lines.push((at, format!("{name:<18} not run\n")));
             }
             can_start
         })
@@ -114,7 +125,8 @@ impl Run {
         let (name, work) = step;
         report(&format!("\n== {name} ({} of {})\n", at + 1, self.all));
         let start = Instant::now();
-        let done = shell().and_then(|sh| {
+        let work = || {
+            let sh = shell()?;
             // Files for incremental builds would take a third of the folder and help only the next
             // change.
             sh.set_var("CARGO_INCREMENTAL", "0");
@@ -122,11 +134,11 @@ impl Run {
                 Work::Cargo(lines) => cargo(&sh, lines),
                 Work::Call(call) => call(&sh),
             }
-        });
-        self.record(at, step, start, done);
+        };
+        self.record(at, step, start, with_cpu(work));
     }
 
-    fn record(&self, at: usize, (name, _): &Step, start: Instant, done: Result) {
+    fn record(&self, at: usize, (name, _): &Step, start: Instant, (done, cpu): (Result, f64)) {
         self.change(|results| {
             let (count, verdict) = match done {
                 Ok(()) => (&mut results.passed, "ok".to_owned()),
@@ -137,7 +149,8 @@ impl Run {
                 }
             };
             *count += 1;
-            let line = format!("{name:<18} {:>7.1} s   {verdict}\n", start.elapsed().as_secs_f64());
+            results.cpu += cpu;
+            let line = line(name, start, cpu, &verdict);
             report(&format!("== {line}"));
             results.lines.push((at, line));
         });
@@ -161,6 +174,8 @@ mod tests {
 
     use super::{Failure, Phase, Step, Work::Call, run};
 
+    const NO_BUDGET: f64 = f64::INFINITY;
+
     fn step(call: fn(&xshell::Shell) -> super::Result) -> Step {
         ("a step", Call(call))
     }
@@ -171,12 +186,12 @@ mod tests {
         let (good, absent) = (step(|_| Ok(())), step(|_| Err(Failure::skipped("no"))));
         let bad = step(|_| Err(Failure { code: 7, message: "broken".to_owned() }));
         let unreached = step(|_| panic!("a step after the one that failed"));
-        assert_eq!(run(&in_turn(&[good, bad, unreached]), 1).unwrap_err().code, 7);
-        assert_eq!(run(&in_turn(&[bad, good, bad]), usize::MAX).unwrap_err().code, 7);
-        assert!(run(&in_turn(&[good, absent]), 1).is_ok(), "a skipped step is no failure");
+        assert_eq!(run(&in_turn(&[good, bad, unreached]), 1, NO_BUDGET).unwrap_err().code, 7);
+        assert_eq!(run(&in_turn(&[bad, good, bad]), usize::MAX, NO_BUDGET).unwrap_err().code, 7);
+        assert!(run(&in_turn(&[good, absent]), 1, NO_BUDGET).is_ok(), "a skipped step is no failure");
         let [phase] = in_turn(&[bad]);
         let unreached = Phase { steps: vec![unreached], second_row: vec![unreached] };
-        assert_eq!(run(&[phase, unreached], 1).unwrap_err().code, 7);
+        assert_eq!(run(&[phase, unreached], 1, NO_BUDGET).unwrap_err().code, 7);
     }
 
     #[test]
@@ -190,7 +205,7 @@ mod tests {
             if result.timed_out() { Err(Failure::new("the other row did not run")) } else { Ok(()) }
         });
         let bad = step(|_| Err(Failure { code: 9, message: "broken".to_owned() }));
-        assert!(run(&[Phase { steps: vec![meet], second_row: vec![meet] }], 1).is_ok());
-        assert_eq!(run(&[Phase { steps: Vec::new(), second_row: vec![bad] }], 1).unwrap_err().code, 9);
+        assert!(run(&[Phase { steps: vec![meet], second_row: vec![meet] }], 1, NO_BUDGET).is_ok());
+        assert_eq!(run(&[Phase { steps: Vec::new(), second_row: vec![bad] }], 1, NO_BUDGET).unwrap_err().code, 9);
     }
 }

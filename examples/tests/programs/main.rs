@@ -5,11 +5,13 @@ mod event_loop;
 mod heartbeat;
 mod http_server;
 mod key_store;
+#[cfg(feature = "redis")]
 mod lock_watchdog;
 mod metrics_export;
 mod migrating_from_netty;
 mod order_close;
 mod payments;
+#[cfg(feature = "redis")]
 mod redis_stand_in;
 mod rpc_timeouts;
 
