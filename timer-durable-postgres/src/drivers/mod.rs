@@ -134,8 +134,9 @@ pub trait TopicExt<P>: Sized {
 
     /// Names the schema of the store, which is `timer` unless `PostgresOptions::schema` sets
     /// another one.
-    fn in_schema(self, schema: &str) -> InSchema<'_, Self> {
-        InSchema { inner: self, schema }
+    fn in_schema(self, schema: &str) -> InSchema<'_, Topic<P>> {
+        let (inner, _) = self.in_store();
+        InSchema { inner, schema }
     }
 
     /// Schedules a timeout in the transaction `tx`.

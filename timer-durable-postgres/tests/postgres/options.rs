@@ -1,10 +1,15 @@
 //! The settings of a connection.
 
 use std::os::unix::fs::PermissionsExt;
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use timer_durable::store::{Reader, Store};
+use timer_durable::{CancelAnswer, Due, DurableTimer, ResetAnswer, Retry, Schedule, ScheduleAnswer};
+use timer_durable_postgres::prelude::*;
 use timer_durable_postgres::{ConnectError, PostgresOptions, PostgresStore, tokio_postgres};
+use timer_durable_tests::t;
 
 use super::{Database, LEASE, Node};
 
@@ -99,4 +104,40 @@ fn two_services_share_a_database() {
     database.sql("select billing.schedule('topic', ''::text, '1 hour')");
     second.keep_up_until(|node| node.0.membership().unwrap().foreign == 1);
     assert_eq!((first.pending().len(), second.pending().len()), (0, 1));
+}
+
+#[test]
+fn calls_in_a_transaction_name_their_schema() {
+    let Some(database) = Database::create() else { return };
+    let options = PostgresOptions::from_url(&database.url()).unwrap().schema("billing");
+    options.clone().install().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (client, connection) =
+        runtime.block_on(tokio_postgres::connect(&database.url(), tokio_postgres::NoTls)).unwrap();
+    runtime.spawn(connection);
+    let session = Arc::new((runtime, client));
+    let (sender, ended) = channel();
+    let ending = session.clone();
+    let end = move |due: &Due<String>| {
+        let (runtime, client) = &*ending;
+        let ended = runtime.block_on(due.in_schema("billing").complete_in(client));
+        sender.send(ended.map_err(|error| error.to_string())).map_err(|_| Retry::new("the test is over"))
+    };
+    let store = options.connect().unwrap().lease(LEASE);
+    let timer = DurableTimer::builder().topic(t(), end).open(store).unwrap();
+    let (runtime, client) = &*session;
+    let topic = t::<String>();
+    let hour = Duration::from_secs(3600);
+    let schedule = Schedule::after(hour).key("17");
+    let created = runtime.block_on(topic.in_schema("billing").schedule_in(client, schedule, "17")).unwrap();
+    assert!(matches!(created, ScheduleAnswer::Created(_)), "{created:?}");
+    let soon = Duration::from_millis(1);
+    let moved = runtime.block_on(topic.in_schema("billing").reset_in(client, "17", soon)).unwrap();
+    assert_eq!(moved, ResetAnswer::Reset);
+    assert_eq!(ended.recv_timeout(Duration::from_secs(60)).unwrap(), Ok(()));
+    let cancelled = runtime.block_on(topic.in_schema("billing").cancel_in(client, "17")).unwrap();
+    assert_eq!(cancelled, CancelAnswer::Unknown, "it has ended");
+    assert!(runtime.block_on(topic.cancel_in(client, "17")).is_err(), "there is no schema `timer`");
+    assert_eq!(timer.counts().unwrap().pending, 0);
+    timer.stop(Duration::from_secs(60)).unwrap();
 }
