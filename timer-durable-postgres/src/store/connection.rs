@@ -3,9 +3,9 @@
 //! The limit also covers a server that hangs and a network that drops packets, for which the server
 //! has no setting. A connection whose call was given up is not used again.
 
-use super::connect::ConnectError;
-use super::options::Verification;
+use super::connect_error::ConnectError;
 use super::query_error::QueryError;
+use super::verification::Verification;
 use std::borrow::Cow;
 use std::fmt;
 use std::future::{Future, poll_fn};

@@ -2,8 +2,8 @@
 
 use super::connection::{Params, PostgresConnection};
 use super::query_error::QueryError;
-use super::statements::{self, Parts, Sql};
-use super::{foreign, pooler};
+use super::statements::{self, PartSet, Sql};
+use super::{look, pooler};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub(super) fn settings(connection: &PostgresConnection, set: &str, limit: Durati
 pub(super) struct Link {
     pub(super) connection: PostgresConnection,
     /// The statement of each set of parts that has occurred.
-    write: HashMap<Parts, Query>,
+    write: HashMap<PartSet, Query>,
     /// The mark of the session, or `None` behind a pooler.
     mark: Option<String>,
     limit: Duration,
@@ -100,7 +100,7 @@ impl Link {
             holders: query(statements::holders())?,
             look: query(statements::look())?,
             load: query(statements::load())?,
-            sweep: query(foreign::sweep())?,
+            sweep: query(look::sweep())?,
             renew: query(statements::renew())?,
             mark,
             limit,
@@ -153,7 +153,7 @@ impl Link {
         self.connection.run(&sql.text, &sql.types, &[&ids])
     }
 
-    pub(super) fn write(&mut self, parts: Parts, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
+    pub(super) fn write(&mut self, parts: PartSet, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
         let is_pooled = self.is_pooled();
         let query = match self.write.entry(parts) {
             Entry::Occupied(query) => query.into_mut(),

@@ -3,11 +3,10 @@
 use super::agenda::Task;
 use super::column::uuid;
 use super::connect;
-use super::foreign::Frontier;
 use super::link::Link;
 use super::listen::Listener;
+use super::look::Frontier;
 use super::{PostgresStore, SHARDS};
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use timer_durable::TimeoutId;
 use timer_durable::store::LeaseTime;
@@ -74,9 +73,6 @@ const PENDING: &str = "
 
 /// The age of a transaction from which on an event reports it.
 const OLD: Duration = Duration::from_secs(60);
-
-/// The instances whose lease was over, with the time at which this was first seen.
-pub(super) type Suspects = HashMap<i64, Instant>;
 
 impl PostgresStore {
     /// Returns the time at which a notification may be followed.
@@ -196,6 +192,26 @@ impl PostgresStore {
         upkeep.shards_gained = std::mem::take(&mut self.has_gained);
         self.remove_tombstones();
         Ok(upkeep)
+    }
+
+    /// Removes old tombstones if it is time. A failure is only logged, because it must not fail the
+    /// upkeep that renews the lease.
+    fn remove_tombstones(&mut self) {
+        let now = Instant::now();
+        let Some(sql) = self.removal.begin(now) else { return };
+        self.agenda.clear(Task::Removal);
+        let removed = self.link().and_then(|link| {
+            let row = link.connection.ask(&sql)?;
+            Ok((row.get(0), row.get(1)))
+        });
+        match self.check(removed) {
+            Ok((removed, last)) => {
+                if let Some(next) = self.removal.end(now, removed, last) {
+                    self.agenda.set(Task::Removal, next);
+                }
+            }
+            Err(error) => tracing::warn!(server = self.describe(), %error, "old tombstones could not be removed"),
+        }
     }
 
     /// Renews the lease. Returns `true` if this instance has gained a shard.

@@ -16,12 +16,14 @@ mod calls;
 mod clock;
 mod column;
 mod connect;
+mod connect_error;
 mod connection;
 mod foreign;
 mod lease;
 mod link;
 mod listen;
 mod locks;
+mod look;
 mod membership;
 mod options;
 mod pages;
@@ -37,9 +39,10 @@ mod statements;
 #[cfg(feature = "tls")]
 mod tls;
 mod tombstones;
+mod verification;
 mod write;
 
-pub use connect::ConnectError;
+pub use connect_error::ConnectError;
 pub use options::PostgresOptions;
 pub use reader::PostgresReader;
 
@@ -47,13 +50,12 @@ use agenda::{Agenda, Interval};
 use clock::Clock;
 use connect::Connected;
 use connection::{Access, PostgresConnection};
-use foreign::Frontier;
 use lease::Lease;
 use link::Link;
 use listen::{Listener, Signals};
-use membership::Suspects;
+use look::Frontier;
 use query_error::QueryError;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use timer_durable::store::{Divider, Membership, Store, StoreError};
@@ -125,7 +127,8 @@ pub struct PostgresStore {
     put_divider: Divider,
     /// The topics whose timeouts go to their shelves.
     blocked: Vec<Arc<str>>,
-    suspects: Suspects,
+    /// The instances whose lease was over, with the time at which this was first seen.
+    suspects: HashMap<i64, Instant>,
     frontier: Frontier,
     /// Shards were gained, and the keeper has not been told yet.
     has_gained: bool,
@@ -151,17 +154,6 @@ impl std::fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connects to a server. Installs the schema `timer` if the database is empty.
-    /// [`PostgresOptions`] has more settings, such as a password that changes.
-    ///
-    /// # Errors
-    ///
-    /// [`ConnectError`] if the server cannot be reached or used, or if the database has tables of
-    /// other programs and no schema `timer`.
-    pub fn connect(url: &str) -> Result<Self, ConnectError> {
-        PostgresOptions::from_url(url)?.connect()
-    }
-
     fn open(access: Access) -> Result<Self, ConnectError> {
         let lease = Lease::new();
         let Connected { connection, pooled } = connect::connect(&access, lease.limit())?;
@@ -185,7 +177,7 @@ impl PostgresStore {
             divider: Divider::new(),
             put_divider: Divider::new(),
             blocked: Vec::new(),
-            suspects: Suspects::default(),
+            suspects: HashMap::new(),
             frontier: Frontier::default(),
             has_gained: false,
             clock: Clock::new(),
@@ -197,30 +189,6 @@ impl PostgresStore {
             removal: Removal::new(now),
             warnings: Interval::new(now, WARNINGS),
         })
-    }
-
-    /// Installs the schema `timer` into a database that has tables of other programs. Does nothing
-    /// if the schema is there.
-    ///
-    /// # Errors
-    ///
-    /// [`ConnectError`] if the server cannot be reached, or if the user may not create a schema.
-    pub fn install(url: &str) -> Result<(), ConnectError> {
-        PostgresOptions::from_url(url)?.install()
-    }
-
-    /// Replaces the functions of the schema by those of this program. Does nothing if they are
-    /// equal.
-    ///
-    /// Other programs go on during the upgrade and after it. It changes no rows. See the chapter
-    /// [upgrades](timer_durable::book::upgrades).
-    ///
-    /// # Errors
-    ///
-    /// [`ConnectError`] if the server cannot be reached, if the database has no schema `timer` or
-    /// one of another version, or if the user does not own the functions. The call can be repeated.
-    pub fn upgrade(url: &str) -> Result<(), ConnectError> {
-        PostgresOptions::from_url(url)?.upgrade()
     }
 
     /// Returns the schema as a script for `psql`.

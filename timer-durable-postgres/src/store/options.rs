@@ -1,10 +1,12 @@
 //! The settings of a store: the URL, the encryption, the password and the name of the schema.
 
 use super::PostgresStore;
-use super::connect::{self, ConnectError};
+use super::connect;
+use super::connect_error::ConnectError;
 use super::connection::{self, Access, Dial};
 use super::lease::Lease;
 use super::query_error::{self, QueryError};
+use super::verification::Verification;
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -17,15 +19,6 @@ use tokio_postgres::{Config, Socket};
 
 /// A function that returns the password for a new connection.
 type Provider = Arc<dyn Fn() -> Result<String, Box<dyn Error + Send + Sync>> + Send + Sync>;
-
-/// The checks of a server's certificate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verification {
-    /// An authority that is trusted has signed it.
-    Authority,
-    /// The same, and it is for the host of the URL.
-    Full,
-}
 
 /// The settings of a [`PostgresStore`], for which a URL is not enough.
 ///
@@ -338,6 +331,43 @@ fn fields(line: &str) -> Vec<String> {
         }
     }
     fields
+}
+
+impl PostgresStore {
+    /// Connects to a server. Installs the schema `timer` if the database is empty.
+    /// [`PostgresOptions`] has more settings, such as a password that changes.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`] if the server cannot be reached or used, or if the database has tables of
+    /// other programs and no schema `timer`.
+    pub fn connect(url: &str) -> Result<Self, ConnectError> {
+        PostgresOptions::from_url(url)?.connect()
+    }
+
+    /// Installs the schema `timer` into a database that has tables of other programs. Does nothing
+    /// if the schema is there.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`] if the server cannot be reached, or if the user may not create a schema.
+    pub fn install(url: &str) -> Result<(), ConnectError> {
+        PostgresOptions::from_url(url)?.install()
+    }
+
+    /// Replaces the functions of the schema by those of this program. Does nothing if they are
+    /// equal.
+    ///
+    /// Other programs go on during the upgrade and after it. It changes no rows. See the chapter
+    /// [upgrades](timer_durable::book::upgrades).
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`] if the server cannot be reached, if the database has no schema `timer` or
+    /// one of another version, or if the user does not own the functions. The call can be repeated.
+    pub fn upgrade(url: &str) -> Result<(), ConnectError> {
+        PostgresOptions::from_url(url)?.upgrade()
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::column::{Column, Parameter, uuid};
 use super::connection::PostgresConnection;
 use super::part::{PARTS, Part};
-use super::statements::Parts;
+use super::statements::PartSet;
 use std::sync::Arc;
 use timer_durable::TimeoutId;
 use timer_durable::store::Micros;
@@ -81,9 +81,9 @@ impl<'a> Tables<'a> {
 
     /// Returns the parts of the statement that executes the operations. Inserts expect no conflict
     /// if they are `new`.
-    pub(super) fn parts(&self, new: bool) -> Parts {
-        let mut parts = Parts::default();
-        for part in Parts::ALL.iter().filter(|part| *part != Part::Inserted) {
+    pub(super) fn parts(&self, new: bool) -> PartSet {
+        let mut parts = PartSet::default();
+        for part in PartSet::ALL.iter().filter(|part| *part != Part::Inserted) {
             parts.add(part, !self.rows(part).is_empty());
         }
         let mut parts = parts.widen();
@@ -114,7 +114,7 @@ impl<'a> Tables<'a> {
     pub(super) fn parameters(
         &'a self,
         shard: i16,
-        parts: Parts,
+        parts: PartSet,
         connection: &PostgresConnection,
     ) -> Vec<Parameter<'a>> {
         let mut parameters: Vec<Parameter<'a>> = Vec::with_capacity(16);

@@ -1,6 +1,7 @@
 //! A connection that reads a database beside its nodes.
 
-use super::connect::{self, ConnectError};
+use super::connect;
+use super::connect_error::ConnectError;
 use super::connection::{Access, PostgresConnection};
 use super::lease::Lease;
 use super::query_error::QueryError;

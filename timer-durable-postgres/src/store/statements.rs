@@ -23,9 +23,9 @@ with fence as materialized (
 /// A set of parts. PostgreSQL starts each part of a statement even if it changes no row, which
 /// takes longer than the change of one row. So each set has its own statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Parts(u32);
+pub(super) struct PartSet(u32);
 
-impl Parts {
+impl PartSet {
     /// All parts, with the insert that expects a conflict. All sets with a rare part share one
     /// statement, so that a connection prepares at most 97 of them.
     pub(super) const ALL: Self = Self((1 << PARTS.len()) - 2);
@@ -58,7 +58,7 @@ const NULLS: &str = "null::uuid, null::int, null::int, null::smallint, null::tex
 
 /// The statement of a batch, with the answers of its parts. A part has one row with the ids that it
 /// has changed, or null if it has changed all of its rows. The begun attempts have a row each.
-pub(super) fn write(parts: Parts) -> Sql {
+pub(super) fn write(parts: PartSet) -> Sql {
     let mut types = vec![Type::INT8, Type::INT8_ARRAY, Type::INT2];
     let mut text = FENCE.to_owned();
     let mut answers = format!("\nselect -1, now, null::uuid[], {NULLS} from fence");

@@ -1,7 +1,7 @@
 //! Encrypted connections, and the checks of the server's certificate.
 
-use super::connect::ConnectError;
-use super::options::Verification;
+use super::connect_error::ConnectError;
+use super::verification::Verification;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring;

@@ -6,10 +6,8 @@
 //! cost every node its lease. The statement needs no fence, because an insert of such an id is
 //! refused as too old.
 
-use super::PostgresStore;
-use super::agenda::{Interval, Task};
+use super::agenda::Interval;
 use std::time::{Duration, Instant};
-use timer_durable::store::Store;
 
 /// The time between two removals. The keeper does not wake for one.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -37,49 +35,38 @@ impl Removal {
     pub(super) fn new(now: Instant) -> Self {
         Self { next: now, from: 0, full_looks: Interval::new(now + FULL_LOOK, FULL_LOOK) }
     }
-}
 
-impl PostgresStore {
-    /// Removes old tombstones if it is time. A failure is only logged, because it must not fail the
-    /// upkeep that renews the lease.
-    pub(super) fn remove_tombstones(&mut self) {
-        let now = Instant::now();
-        if self.removal.next > now {
-            return;
+    /// Begins a removal if it is time, and returns its statement. The answer has the number of
+    /// tombstones that were removed and the end of the last one.
+    pub(super) fn begin(&mut self, now: Instant) -> Option<String> {
+        if self.next > now {
+            return None;
         }
-        self.removal.next = now + INTERVAL;
-        self.agenda.clear(Task::Removal);
-        if self.removal.full_looks.begins(now) {
-            self.removal.from = 0;
+        self.next = now + INTERVAL;
+        if self.full_looks.begins(now) {
+            self.from = 0;
         }
-        let from = self.removal.from;
-        let removed = self.link().and_then(|link| {
-            let sql = format!(
-                "with old as (
-                    select t.id, t.ended from timer.timeout t
-                    where t.ended >= {from} and t.ended < (select timer.now()) and t.reason is null
-                    order by t.ended limit {MAX_REMOVED} for update skip locked
-                ), removed as (
-                    delete from timer.timeout where id = any (array(select id from old)) returning 1
-                ) select count(*), (select max(ended) from old) from removed"
-            );
-            let row = link.connection.ask(&sql)?;
-            Ok((row.get::<_, i64>(0), row.get::<_, Option<i64>>(1)))
-        });
-        let removed = self.check(removed).map(|(removed, last)| {
-            self.removal.from = last.unwrap_or(from);
-            removed
-        });
-        match removed {
-            Ok(removed) if removed >= MAX_REMOVED => {
-                // Half of the time at most is for removals, however long they take.
-                self.removal.next = Instant::now() + PAUSE.max(now.elapsed());
-                self.agenda.set(Task::Removal, self.removal.next);
-            }
-            Ok(_) => {}
-            Err(error) => {
-                tracing::warn!(server = self.describe(), %error, "old tombstones could not be removed");
-            }
+        Some(format!(
+            "with old as (
+                select t.id, t.ended from timer.timeout t
+                where t.ended >= {from} and t.ended < (select timer.now()) and t.reason is null
+                order by t.ended limit {MAX_REMOVED} for update skip locked
+            ), removed as (
+                delete from timer.timeout where id = any (array(select id from old)) returning 1
+            ) select count(*), (select max(ended) from old) from removed",
+            from = self.from
+        ))
+    }
+
+    /// Ends a removal that began at `began`. Returns the time of the next one if this one has met
+    /// its limit.
+    pub(super) fn end(&mut self, began: Instant, removed: i64, last: Option<i64>) -> Option<Instant> {
+        self.from = last.unwrap_or(self.from);
+        if removed < MAX_REMOVED {
+            return None;
         }
+        // Half of the time at most is for removals, however long they take.
+        self.next = Instant::now() + PAUSE.max(began.elapsed());
+        Some(self.next)
     }
 }

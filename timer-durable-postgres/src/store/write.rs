@@ -21,7 +21,7 @@ use super::column::uuid;
 use super::part::Part;
 use super::parts::Tables;
 use super::query_error::QueryError;
-use super::statements::Parts;
+use super::statements::PartSet;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ pub(super) struct Draft {
 
 /// The answer to a statement.
 enum Sent {
-    Rows(Parts, Vec<Row>),
+    Rows(PartSet, Vec<Row>),
     /// Nothing was written, because other transactions have locked the timeouts of these
     /// operations.
     Locked(Vec<usize>),
