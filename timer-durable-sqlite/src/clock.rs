@@ -45,7 +45,7 @@ impl Clock {
             return self.floor.get().max(VIRTUAL_START);
         }
         // Rounded up, so that a delay which counts from here is not too short. No handler starts
-        // within this microsecond, because its begin is committed first.
+        // within this microsecond, because the attempt is committed before it runs.
         micros(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO))
     }
 }

@@ -142,7 +142,7 @@ mod system {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
     use std::path::Path;
 
-    /// The most files of dead processes that a process removes.
+    /// The largest number of files of dead processes that a process removes.
     const MAX_TRIALS: usize = 16;
 
     pub(super) fn id(file: &Metadata) -> FileId {

@@ -14,7 +14,7 @@ use timer_durable::TimeoutId;
 use timer_durable::store::Micros;
 use timer_durable::transaction::Outcome;
 
-/// The most old tombstones that a new one removes.
+/// The largest number of old tombstones that a new one removes.
 const MAX_REMOVED: u32 = 16;
 
 /// The tombstones of a file, as they are seen by an instance in a transaction.

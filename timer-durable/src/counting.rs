@@ -10,7 +10,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The most delays of one count.
+/// The largest number of delays in one count.
 const MAX_DELAYS: usize = 100;
 
 /// The longest time for which a timetable waits for new counts.

@@ -106,7 +106,7 @@ pub enum Error {
 /// The longest delay, 290,000 years.
 pub(crate) const MAX_DELAY: Duration = Duration::from_micros(i64::MAX as u64);
 
-/// The most topics that [`Error::UnknownTopic`] has.
+/// The largest number of topics in [`Error::UnknownTopic`].
 pub(crate) const MAX_KNOWN: usize = 9;
 
 impl fmt::Display for Error {

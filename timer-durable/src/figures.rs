@@ -65,7 +65,7 @@ impl Figures {
         }
     }
 
-    /// Counts the begin of an attempt.
+    /// Counts an attempt that has begun.
     pub(crate) fn begin(&self, topic: &str, lag: Duration) {
         let mut stats = self.lock();
         stats.begun += 1;

@@ -85,7 +85,7 @@ struct Row {
 }
 
 impl Row {
-    /// Returns `true` if the timeout waits for a begin of `epoch`.
+    /// Returns `true` if an attempt of `epoch` may begin.
     fn is_pending(&self, epoch: u32) -> bool {
         self.begun.is_none_or(|begun| begun < epoch)
     }

@@ -7,7 +7,7 @@ use crate::topic_stats::TopicStats;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// The most topics without a handler in this process that have figures of their own.
+/// The largest number of topics without a handler in this process that have figures of their own.
 const MAX_FOREIGN: usize = 100;
 
 /// Figures about a timer since its start.

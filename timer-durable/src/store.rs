@@ -25,7 +25,7 @@
 //! | the rows of a list | [`Filter::shows`], [`Filter::keys`] |
 //! | the numbers of timeouts of each topic by due time | [`DueCounts`] |
 //! | the end of a lease, also while the machine is suspended | [`LeaseTime`] |
-//! | the begin of virtual time, and lengths of time in microseconds | [`VIRTUAL_START`], [`micros`], [`between`] |
+//! | the start of virtual time, and lengths of time in microseconds | [`VIRTUAL_START`], [`micros`], [`between`] |
 
 mod boxed;
 mod dead_letter;
@@ -170,8 +170,8 @@ pub trait Store: Reader + 'static {
     /// [`StoreError`] if the store cannot be read.
     fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError>;
 
-    /// Names the topics whose timeouts do not begin, in place of those of the last call. A begin of
-    /// such a timeout puts it on the *shelf* of its topic instead and answers
+    /// Names the topics whose timeouts do not begin, in place of those of the last call. An
+    /// operation that begins such a timeout puts it on the *shelf* of its topic instead and answers
     /// [`Outcome::Shelved`]. A timeout that is on the shelf already begins, because the keeper has
     /// asked for it by [`load_shelf`](Self::load_shelf). [`load`](Self::load) leaves shelves out. A
     /// new due time takes a timeout off its shelf. The call writes nothing.

@@ -299,8 +299,8 @@ pub enum Outcome {
     NotFound,
     /// The store does not accept this operation, and has executed the rest of the batch. For
     /// example, a trigger of the user refuses the row, or the row has a value of another type than
-    /// the store has written. A call fails with the reason. The keeper repeats an end or a begin
-    /// apart from all others, after pauses that grow.
+    /// the store has written. A call fails with the reason. The keeper repeats an operation that
+    /// begins or ends an attempt apart from all others, after pauses that grow.
     Refused(String),
     /// The store has not executed this operation before the deadline of the batch. The keeper
     /// writes it again in the next turn.

@@ -104,8 +104,7 @@ impl VirtualClock {
 
     /// Drops the timers on this clock as the death of a process does. Handlers that have begun do
     /// not report, and calls find the timers stopped. The stores keep what was committed. They can
-    /// be opened again on this clock, a file by another
-    /// the `open` of a file.
+    /// be opened again on this clock, a file by a new store of its path.
     pub fn crash(&self) {
         let keepers = std::mem::take(&mut self.inner.lock().keepers);
         keepers.into_values().filter_map(|(keeper, _)| keeper.upgrade()).for_each(|keeper| keeper.crash());

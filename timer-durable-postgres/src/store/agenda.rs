@@ -11,7 +11,7 @@ pub(super) enum Task {
     Look,
     /// The removal of more tombstones, if the last one has met its limit.
     Removal,
-    /// The end of a hold of begins, because the server's clock was set back.
+    /// The time from which attempts may begin again after the server's clock was set back.
     EndOfHold,
 }
 
@@ -70,7 +70,7 @@ impl Agenda {
     }
 }
 
-/// The beginning of something that happens at most once in a period.
+/// An event that happens at most once in a period.
 #[derive(Debug)]
 pub(super) struct Interval {
     next: Instant,

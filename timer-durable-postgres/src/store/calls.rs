@@ -15,7 +15,7 @@ use timer_durable::transaction::{Operation, Outcome, are_accepted};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-/// If the estimate is ahead of the server's clock by more than this, begins wait.
+/// The largest lead of the estimate over the server's clock at which attempts begin.
 const AHEAD: Micros = 2_000;
 
 impl Store for PostgresStore {
@@ -202,8 +202,8 @@ impl PostgresStore {
         Ok(outcomes)
     }
 
-    /// Holds the next begins until the first timeout that was not due yet, at most for a second, if
-    /// the server's clock was set back. Otherwise the keeper would try again and again.
+    /// Begins no further attempt until the first timeout is due that was not due yet, at most for a
+    /// second, if the server's clock was set back. Otherwise the keeper would try again and again.
     fn hold(&mut self, outcomes: &[Outcome], server: Micros) {
         let early = outcomes.iter().filter_map(|outcome| match outcome {
             Outcome::NotYet(due) => Some(due - server),

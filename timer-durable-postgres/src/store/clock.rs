@@ -7,7 +7,7 @@ use timer_durable::store::Micros;
 /// The age of a sample at which the clocks may have drifted apart.
 const LIFE: Duration = Duration::from_secs(15);
 
-/// The most that clocks drift apart in that time.
+/// The largest drift between two clocks in that time.
 const DRIFT: Micros = 1_000;
 
 /// The server's clock, estimated from the times that come with answers.

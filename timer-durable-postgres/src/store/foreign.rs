@@ -15,7 +15,7 @@ use timer_durable::store::{Divided, Divider, Position, Store, StoreError};
 /// The longest time between two looks. A notification brings the next one forward.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The most rows that one look collects.
+/// The largest number of rows that one look collects.
 const MAX_ROWS: i64 = 10_000;
 
 impl PostgresStore {

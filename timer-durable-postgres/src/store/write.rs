@@ -36,20 +36,21 @@ use uuid::Uuid;
 /// changing.
 pub(super) const REPETITIONS: usize = 8;
 
-/// How long to retry a statement that waits for a table lock, for example of an `alter table`.
+/// The time for which a statement is retried that waits for the lock of a table, for example by an
+/// `alter table`.
 const MAX_TABLE_WAIT: Duration = Duration::from_secs(2);
 
 /// The number of the row of the fence in the answer.
 const FENCE_ROW: i32 = -1;
 
-/// The facts about this instance that a write needs.
+/// What a write needs to know about this instance.
 pub(super) struct Writer<'a> {
     pub(super) link: &'a mut Link,
     pub(super) instance: i64,
-    /// By shard, `None` if another instance owns it. Right as long as the fence holds.
+    /// The epoch of each shard, or `None` if another instance owns it. Valid while the fence holds.
     pub(super) epochs: &'a [Option<i64>],
     pub(super) shards: &'a [i16],
-    /// Grows, so that batches are spread over the shards.
+    /// A counter that spreads batches over the shards.
     pub(super) turn: &'a mut usize,
     /// The timeouts that other transactions had locked at the last look.
     pub(super) locked: &'a mut HashSet<Target>,
@@ -304,8 +305,8 @@ fn seen(row: &Row) -> (TimeoutId, Seen) {
     (id(row, 0), Seen { due: row.get(1), shard: row.get(2), begun: row.get(3) })
 }
 
-/// Returns the outcome of a begin. Without the number of an attempt, the timeout was put on its
-/// shelf.
+/// Returns the outcome of an operation that begins an attempt. Without the number of an attempt, the
+/// timeout was put on its shelf.
 fn begun(row: &Row) -> Outcome {
     let topic = row.get::<_, String>(7);
     let Some(attempt) = row.get::<_, Option<i32>>(4) else { return Outcome::Shelved(topic) };

@@ -72,7 +72,7 @@ fn a_refused_begin_of_a_paused_topic(capacity: usize) {
     assert!(wait(&|| timer.stats().in_memory == 0 || capacity > 4), "it is on the shelf");
     execute("create trigger refuse before update of begun on timer_timeout begin select json('{'); end");
     timer.resume(t::<()>()).unwrap();
-    assert!(wait(&|| timer.stats().store_errors > 0), "its begin is refused");
+    assert!(wait(&|| timer.stats().store_errors > 0), "it is refused to begin");
     timer.pause(t::<()>()).unwrap();
     execute("drop trigger refuse");
     // The pause of the refused begin is over by then.

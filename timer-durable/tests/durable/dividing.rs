@@ -175,8 +175,8 @@ fn a_call_fails_after_a_while_if_the_store_cannot_be_reached() {
     store.on_rejoin(move || Some(lost()));
     submit(&timer, "first");
     entries.recv_timeout(LONG).unwrap();
-    // The begin of the due timeout and this call are in one batch, and the begin is in the half
-    // that was not written when the connection was lost.
+    // The due timeout begins in the batch of this call, in the half that was not written when the
+    // connection was lost.
     store.memory.advance_clock(LONG);
     let call = schedule(&timer, "second");
     drop(open);
@@ -279,7 +279,7 @@ fn begins_that_waited_aside_use_no_more_than_the_free_places() {
 }
 
 /// Runs timeouts whose payloads have this length, on a store that answers a batch of begins with
-/// `on_begins` of their number. Returns the numbers of begins of all batches.
+/// `on_begins` of their number. Returns the numbers of attempts that began in each batch.
 fn begins(count: usize, payload: usize, on_begins: fn(usize) -> Option<StoreError>) -> Vec<usize> {
     let store = ScriptedStore::new();
     let sizes = Arc::<Mutex<Vec<usize>>>::default();

@@ -106,7 +106,7 @@ fn callers_do_not_wait_for_the_executor() {
     timer.new_timeout(t(), Duration::from_secs(1), &()).unwrap();
     timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
     let release = entries.recv_timeout(LONG).unwrap();
-    // The keeper is busy, so this call and the begin of the other timeout become one batch.
+    // The keeper is busy, so this call is in one batch with the attempt that begins.
     store.memory.advance_clock(Duration::from_secs(1));
     let call = timer.new_timeout_async(t(), LONG, &());
     drop(release);
