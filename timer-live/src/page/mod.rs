@@ -135,11 +135,8 @@ impl Figures {
 
 /// Returns the name of the running program, or an empty text if the system does not tell it.
 fn program() -> String {
-    let path = std::env::current_exe().ok();
-    path.as_deref()
-        .and_then(|path| path.file_stem())
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_default()
+    let path = std::env::current_exe().unwrap_or_default();
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn timer(json: &mut Json, timer: &TimerSnapshot, recent: &Recent) {
