@@ -1,4 +1,8 @@
 //! An estimate of the server's clock.
+//!
+//! A delay counts from the estimate at the call, so the estimate must not be behind the server.
+//! Otherwise the timeout would be early. It may be ahead by the shortest time that a query has
+//! taken to the server. A begin takes at least as long, and the server compares its own clock.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -13,9 +17,9 @@ const DRIFT: Micros = 1_000;
 /// The server's clock, estimated from the times that come with answers.
 #[derive(Debug)]
 pub(super) struct Clock {
-    /// A moment on both clocks.
+    /// A moment, and a time that the server's clock had not passed before it.
     sample: (Instant, Micros),
-    /// Half of the shortest round trip.
+    /// The shortest round trip.
     trip: Duration,
     /// The latest time that was reported.
     told: Cell<Micros>,
@@ -51,29 +55,29 @@ impl Clock {
     /// The server has read its clock after `sent` and before the current time, which gives two
     /// bounds for any delay:
     ///
-    /// - The estimate for the earliest moment of the reading must not exceed the answer. Otherwise
-    ///   it is ahead of the server.
-    /// - The estimate for the current time must not be below the answer. Otherwise it is behind,
-    ///   because the server's clock was set forward or has drifted.
+    /// - The estimate for the moment `sent` need not exceed the answer. If it does, it is ahead of
+    ///   the server by more than this query has taken to the server.
+    /// - The estimate for the current time must not be below the answer. If it is, the server's
+    ///   clock was set forward or has drifted. The estimate then allows the answer one shortest
+    ///   round trip. An answer that was delayed must not set the estimate forward by its delay.
     ///
-    /// An estimate within both bounds stays, apart from the drift. An answer that was delayed must
-    /// not replace it.
+    /// An estimate within both bounds stays, apart from the drift.
     pub(super) fn take(&mut self, sent: Instant, server: Micros) {
-        let at = sent + self.trip;
-        let ours = self.sample.1 + micros(at.saturating_duration_since(self.sample.0));
+        self.trip = self.trip.min(sent.elapsed());
+        let ours = self.sample.1 + micros(sent.saturating_duration_since(self.sample.0));
         if server > self.estimate() {
-            self.sample = (Instant::now(), server);
+            self.sample = (Instant::now(), server + micros(self.trip));
         } else if server < ours {
-            self.sample = (at, server);
+            self.sample = (sent, server);
         } else if self.sample.0.elapsed() > LIFE {
-            self.sample = (at, server.min(ours + DRIFT));
+            self.sample = (sent, server.min(ours + DRIFT));
         }
     }
 
     /// Discards the estimate and takes the answer to a query that only asked for the time.
     pub(super) fn start(&mut self, sent: Instant, server: Micros) {
-        self.trip = self.trip.min(sent.elapsed() / 2);
-        self.sample = (sent + self.trip, server);
+        self.trip = sent.elapsed();
+        self.sample = (sent, server);
     }
 
     /// Returns by how much the last reported time exceeds `server`, which was read just now.
@@ -102,6 +106,24 @@ mod tests {
         clock.take(ago(5), server);
         let ahead = clock.now() - server - micros(now.elapsed());
         assert!(ahead < 50_000, "the clock is ahead by {ahead} us");
+    }
+
+    #[test]
+    fn the_estimate_is_never_behind_the_server() {
+        let now = Instant::now();
+        let server_at = |moment: Instant| 1_000_000_000 - micros(now - moment);
+        let mut clock = Clock::new();
+        for n in 0..100 {
+            // The way back takes up to ten times as long as the way to the server, and vice versa.
+            let there = Duration::from_micros(fastrand::u64(100..1_000));
+            let back = Duration::from_micros(fastrand::u64(100..10_000));
+            let read = now - back;
+            let take = if n == 0 { Clock::start } else { Clock::take };
+            take(&mut clock, read - there, server_at(read));
+            let passed = micros(now.elapsed());
+            let ahead = clock.now() - server_at(now) - passed;
+            assert!(ahead >= 0, "after {n} answers, the clock is behind by {} us", -ahead);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Joining, and renewing the lease.
 
 use super::agenda::Task;
+use super::clock::Clock;
 use super::column::uuid;
 use super::connect;
 use super::link::Link;
@@ -121,10 +122,10 @@ impl PostgresStore {
         self.instance = new;
         self.tried = vec![new];
         self.lease.begin();
-        for _ in 0..3 {
+        for take in [Clock::start, Clock::take, Clock::take] {
             let sent = Instant::now();
             let now = self.link()?.connection.ask("select timer.now()")?.get(0);
-            self.clock.start(sent, now);
+            take(&mut self.clock, sent, now);
         }
         match self.renew(&[]) {
             // The probe has not found the pooler.
