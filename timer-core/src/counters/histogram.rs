@@ -101,6 +101,7 @@ impl LagSnapshot {
         let counts = Arc::make_mut(&mut self.counts);
         let bucket = bucket_of(nanos);
         if counts.len() <= bucket {
+            counts.reserve_exact(bucket + 1 - counts.len());
             counts.resize(bucket + 1, 0);
         }
         counts[bucket] += times;

@@ -138,8 +138,8 @@ impl<C: Cause> Lateness<C> {
         self
     }
 
-    /// Returns `total / whole` of each part. The largest part gets what the others lose by
-    /// rounding, so all of them add up to `total`.
+    /// Returns `total / whole` of each part, rounded down. The largest part is rounded up instead,
+    /// so that all of them add up to `total`.
     #[cold]
     pub(super) fn share(mut self, total: Nanos, whole: Nanos) -> Self {
         let largest = self.main_cause();
@@ -163,7 +163,9 @@ impl<C: Cause> Default for Lateness<C> {
 impl<C: Cause> fmt::Debug for Lateness<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut map = f.debug_map();
-        C::CAUSES.iter().for_each(|cause| _ = map.entry(&format_args!("{cause}"), &self.part(*cause)));
+        for cause in C::CAUSES {
+            map.entry(&format_args!("{cause}"), &self.part(*cause));
+        }
         map.finish()
     }
 }
