@@ -42,7 +42,7 @@ mod worst;
 
 pub use cause::Cause;
 pub use parts::Lateness;
-#[cfg(test)]
+#[cfg(all(test, not(timer_loom)))]
 pub(crate) use timeline::SPLITS;
 pub use timeline::Timeline;
 pub(crate) use worst::MIN_LATENESS;
