@@ -44,15 +44,15 @@ pub(crate) fn command(sh: &Shell, flags: &flags::Loom) -> Result {
 /// The test program would run each model that contains any of several filters. Therefore this lists
 /// the models first and passes their exact names.
 pub(crate) fn explore(sh: &Shell, filter: &str, preemptions: u32) -> Result {
-    run(cargo(sh, "test", "--release --no-run"))?;
-    let list = cargo(sh, "test", "--release --quiet -- --list --format terse").quiet().read()?;
+    run(cargo(sh, "test", "--profile loom --no-run"))?;
+    let list = cargo(sh, "test", "--profile loom --quiet -- --list --format terse").quiet().read()?;
     let models = select(&list, filter);
     if models.is_empty() {
         return Err(Failure::new(format!("no model has `{filter}` in its name")));
     }
     report(&format!("{} models with up to {preemptions} preemptions\n", models.len()));
     let attempt = || {
-        let mut test = cargo(sh, "test", "--release -- --exact --nocapture --test-threads 1").args(&models);
+        let mut test = cargo(sh, "test", "--profile loom -- --exact --nocapture --test-threads 1").args(&models);
         if preemptions > MORE_PREEMPTIONS {
             test = test.env("LOOM_MAX_DURATION", SECONDS_PER_MODEL);
         }
@@ -86,8 +86,7 @@ fn cargo<'a>(sh: &'a Shell, verb: &str, rest: &str) -> Cmd<'a> {
     let folder = folder();
     let rest = rest.split(' ');
     let cmd = cmd!(sh, "cargo {verb} -p timer-core --lib --target-dir {folder} {rest...}");
-    let cmd = cmd.env("RUSTFLAGS", flags_and("RUSTFLAGS", CFG)).env("CARGO_PROFILE_RELEASE_DEBUG", "false");
-    cmd.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true")
+    cmd.env("RUSTFLAGS", flags_and("RUSTFLAGS", CFG))
 }
 
 /// Returns the models of a listing whose names contain `filter`.

@@ -100,9 +100,10 @@ impl Scratch {
             }
             Program::Models => {
                 // The profile of `cargo xtask loom`, in a separate folder because of the cfg.
-                cargo.args(["--release", "-p", "timer-core", "--lib", "--target-dir"]).arg(self.target.join("loom"));
+                cargo
+                    .args(["--profile", "loom", "-p", "timer-core", "--lib", "--target-dir"])
+                    .arg(self.target.join("loom"));
                 cargo.env("RUSTFLAGS", flags_and("RUSTFLAGS", loom::CFG));
-                cargo.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
             }
         }
         let built = cargo.stdin(Stdio::null()).stderr(File::create(&self.log)?).output()?;
