@@ -305,8 +305,8 @@ fn seen(row: &Row) -> (TimeoutId, Seen) {
     (id(row, 0), Seen { due: row.get(1), shard: row.get(2), begun: row.get(3) })
 }
 
-/// Returns the outcome of an operation that begins an attempt. A row without the number of an
-/// attempt is about a timeout that was put on its shelf.
+/// Returns the outcome of an operation that begins an attempt. Without the number of an attempt,
+/// the timeout was put on its shelf.
 fn begun(row: &Row) -> Outcome {
     let topic = row.get::<_, String>(7);
     let Some(attempt) = row.get::<_, Option<i32>>(4) else { return Outcome::Shelved(topic) };
