@@ -59,7 +59,7 @@ impl StoreName {
                 Ok((Box::new(store), Some(sqlite)))
             }
             Self::Postgres(url) => {
-                let mut store = PostgresStore::connect(url).map_err(|error| refused(&error))?.lease(lease);
+                let mut store = PostgresStore::new(url).map_err(|error| refused(&error))?.lease(lease);
                 if let Some(name) = node {
                     store = store.node(name);
                 }

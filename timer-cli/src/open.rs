@@ -37,9 +37,9 @@ pub(crate) fn to_change<R>(
     let mut store: Box<dyn Store> = match file(store) {
         Some(file) => Box::new(open_file(file)?),
         None => {
-            // `PostgresStore::connect` would install the schema.
+            // A store installs the schema when it connects.
             PostgresReader::connect(store)?;
-            Box::new(PostgresStore::connect(store)?)
+            Box::new(PostgresStore::new(store)?)
         }
     };
     // Only a member of the store may write.

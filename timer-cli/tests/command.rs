@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use timer_durable::{Due, DurableTimer, IfPending, Retry, Topic};
+use timer_durable::{Due, DurableTimer, Retry, Schedule, Topic};
 use timer_durable_postgres::PostgresStore;
 use timer_durable_sqlite::SqliteStore;
 
@@ -52,7 +52,7 @@ fn error(file: &Path, args: &[&str]) -> String {
 /// Opens a timer whose due timeouts become dead letters.
 fn open(file: &Path) -> DurableTimer {
     let bury = |_: &Due<String>| -> Result<(), Retry> { Err(Retry::dead("no \u{1b}[31mshop")) };
-    DurableTimer::builder().topic(CLOSE, bury).open(SqliteStore::open(file).unwrap()).unwrap()
+    DurableTimer::builder().topic(CLOSE, bury).open(SqliteStore::open(file).unwrap()).wait().unwrap()
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_file_is_shown_beside_its_owner_and_changed_without_it() {
     let file = folder.file();
     let owner = open(&file);
     for key in ["7/a", "7/b\u{1b}[2J", "8/c", "8/d"] {
-        owner.new_timeout_keyed(CLOSE, key, DAY, "pay\nload", IfPending::Keep).unwrap();
+        owner.schedule(CLOSE, Schedule::after(DAY).key(key), "pay\nload").wait().unwrap();
     }
     let shown = lines(&file, &["list", "--topic", "close", "--prefix", "7/"]);
     assert_eq!(shown.len(), 3, "{shown:?}");
@@ -75,7 +75,7 @@ fn a_file_is_shown_beside_its_owner_and_changed_without_it() {
     assert_eq!(lines(&file, &["counts"]), ["4 pending or running, 0 dead"]);
     let refused = error(&file, &["cancel", "close", "7/a"]);
     assert!(refused.contains(&format!("in use by process {}", std::process::id())), "{refused}");
-    owner.stop(DAY).unwrap();
+    owner.stop(DAY).wait().unwrap();
     drop(owner);
 
     assert_eq!(lines(&file, &["cancel", "--topic", "close", "--prefix", "7/"]), ["2 cancelled, 0 running or locked"]);
@@ -84,10 +84,10 @@ fn a_file_is_shown_beside_its_owner_and_changed_without_it() {
     assert!(lines(&file, &["run", "close", "8/d"])[0].starts_with("due now: "));
     assert_eq!(lines(&file, &["pause", "close"]), ["paused: close"]);
     let owner = open(&file);
-    assert_eq!(owner.paused_topics().unwrap(), ["close"]);
+    assert_eq!(owner.paused_topics().wait().unwrap(), ["close"]);
     drop(owner);
     assert_eq!(lines(&file, &["resume", "close"]), ["resumed: close"]);
-    assert_eq!(open(&file).paused_topics().unwrap(), [""; 0]);
+    assert_eq!(open(&file).paused_topics().wait().unwrap(), [""; 0]);
 }
 
 #[test]
@@ -96,12 +96,12 @@ fn dead_letters_are_listed_requeued_and_purged() {
     let file = folder.file();
     let owner = open(&file);
     for key in ["a", "b", "c"] {
-        owner.new_timeout_keyed(CLOSE, key, Duration::ZERO, "", IfPending::Keep).unwrap();
+        owner.schedule(CLOSE, Schedule::after(Duration::ZERO).key(key), "").wait().unwrap();
     }
     while owner.stats().buried < 3 {
         std::thread::yield_now();
     }
-    owner.stop(DAY).unwrap();
+    owner.stop(DAY).wait().unwrap();
     drop(owner);
     let shown = lines(&file, &["dead"]);
     assert_eq!(shown.len(), 4, "{shown:?}");

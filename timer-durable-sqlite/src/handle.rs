@@ -8,9 +8,8 @@ use super::owner::KnownFile;
 use rusqlite::Connection;
 use std::error::Error as StdError;
 use std::fmt;
-use std::future::Future;
 use std::ops::{Deref, DerefMut};
-use timer_durable::{Due, DurableTimer, Error, Transaction};
+use timer_durable::{Call, Due, DurableTimer, Transaction};
 
 /// An open transaction in the file of a store, with its connection.
 ///
@@ -62,13 +61,14 @@ impl<'t> DerefMut for SqliteTransaction<'_, 't> {
 ///
 /// let store = SqliteStore::open("shop.db")?;
 /// let sqlite = store.handle();
-/// let timer = DurableTimer::builder().topic(CLOSE, |_: &Due<String>| Ok(())).open(store)?;
+/// let timer = DurableTimer::builder().topic(CLOSE, |_: &Due<String>| Ok(())).open(store).wait()?;
 /// sqlite.transaction(&timer, |tx| {
 ///     tx.connection().execute("create table orders(number text primary key)", ())?;
 ///     tx.connection().execute("insert into orders values ('17')", ())?;
 ///     tx.new_timeout(CLOSE, Duration::from_secs(1800), "17")?;
 ///     Ok(())
-/// })?;
+/// })
+/// .wait()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,36 +87,21 @@ impl SqliteHandle {
     /// Runs `work` in a transaction of the timer's file and commits it if `work` returns a value.
     /// An order and the timeout that closes it are written together or not at all.
     ///
-    /// The call blocks until the transaction is durable. `work` runs on the keeper's thread and
+    /// The call answers when the transaction is durable. `work` runs on the keeper's thread and
     /// should only execute a few statements, because all other calls wait for it.
     ///
     /// # Errors
     ///
-    /// As for [`DurableTimer::transaction`]. [`Error::Work`] with [`OtherStoreError`] if the timer
-    /// has another store than the one of this handle. `work` has not run then.
+    /// As for [`DurableTimer::transaction`]. [`Error::Work`](timer_durable::Error::Work) with
+    /// [`OtherStoreError`] if the timer has another store than the one of this handle. `work` has
+    /// not run then.
     #[doc(alias = "with_connection")]
     pub fn transaction<R: Send + 'static>(
         &self,
         timer: &DurableTimer,
         work: impl FnOnce(&mut SqliteTransaction<'_, '_>) -> Result<R, WorkError> + Send + 'static,
-    ) -> Result<R, Error> {
+    ) -> Call<R> {
         timer.transaction(self.typed(work))
-    }
-
-    /// The same as [`transaction`](Self::transaction), but does not block the thread.
-    ///
-    /// # Errors
-    ///
-    /// As for [`transaction`](Self::transaction).
-    pub fn transaction_async<R: Send + 'static, W>(
-        &self,
-        timer: &DurableTimer,
-        work: W,
-    ) -> impl Future<Output = Result<R, Error>> + Send + use<R, W>
-    where
-        W: FnOnce(&mut SqliteTransaction<'_, '_>) -> Result<R, WorkError> + Send + 'static,
-    {
-        timer.transaction_async(self.typed(work))
     }
 
     /// Runs `work` in a transaction of the timer's file that ends the attempt, for an effect that
@@ -124,30 +109,15 @@ impl SqliteHandle {
     ///
     /// # Errors
     ///
-    /// As for [`Due::complete_with`]. [`Error::Work`] with [`OtherStoreError`] if the timer of the
-    /// attempt has another store than the one of this handle. `work` has not run then.
+    /// As for [`Due::complete_with`]. [`Error::Work`](timer_durable::Error::Work) with
+    /// [`OtherStoreError`] if the timer of the attempt has another store than the one of this
+    /// handle. `work` has not run then.
     pub fn complete<P, R: Send + 'static>(
         &self,
         due: &Due<P>,
         work: impl FnOnce(&mut SqliteTransaction<'_, '_>) -> Result<R, WorkError> + Send + 'static,
-    ) -> Result<R, Error> {
+    ) -> Call<R> {
         due.complete_with(self.typed(work))
-    }
-
-    /// The same as [`complete`](Self::complete), but does not block the thread.
-    ///
-    /// # Errors
-    ///
-    /// As for [`complete`](Self::complete).
-    pub fn complete_async<P, R: Send + 'static, W>(
-        &self,
-        due: &Due<P>,
-        work: W,
-    ) -> impl Future<Output = Result<R, Error>> + Send + use<P, R, W>
-    where
-        W: FnOnce(&mut SqliteTransaction<'_, '_>) -> Result<R, WorkError> + Send + 'static,
-    {
-        due.complete_with_async(self.typed(work))
     }
 
     /// Returns work for any store, which fails in another one than that of this handle.

@@ -15,8 +15,8 @@
 //!     println!("closing order {}", due.payload());
 //!     Ok(())
 //! });
-//! let timer = builder.open(SqliteStore::open("timeouts.db")?)?;
-//! timer.new_timeout(CLOSE, Duration::from_secs(1800), "17")?;
+//! let timer = builder.open(SqliteStore::open("timeouts.db")?).wait()?;
+//! timer.new_timeout(CLOSE, Duration::from_secs(1800), "17").wait()?;
 //! # Ok::<(), timer_durable::Error>(())
 //! ```
 //!
@@ -116,10 +116,12 @@ const FLOOR_INTERVAL: Micros = 1_000_000;
 ///         sqlite.complete(due, move |tx| {
 ///             tx.connection().execute("update orders set closed = 1 where number = ?1", [order])?;
 ///             Ok(())
-///         })?;
+///         })
+///         .wait()?;
 ///         Ok(())
 ///     })
-///     .open(store)?;
+///     .open(store)
+///     .wait()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

@@ -62,8 +62,9 @@ fn update(db: &Connection, id: TimeoutId, new: &Insert, planned: Option<Micros>)
 /// Inserts the timeout that follows an attempt, unless its id was used before. The attempt may have
 /// taken longer than a caller may use an id.
 pub(super) fn follow(tombstones: Tombstones<'_>, create: &mut Create<'_>, then: &Insert) -> Result<()> {
-    if tombstones.refusal(then.id)? != Some(Outcome::Exists) {
-        create.execute(tombstones.db, then)?;
+    let may_create = tombstones.refusal(then.id)? != Some(Outcome::Exists);
+    if may_create && !create.execute(tombstones.db, then)? {
+        then.report_taken_key();
     }
     Ok(())
 }

@@ -21,9 +21,9 @@ pub fn check(open: impl Fn(DurableTimerBuilder) -> DurableTimer) {
     let hanging = Topic::<()>::new("hanging");
     let builder = || DurableTimer::builder().max_running(1).topic(late, |_: &Due<()>| Ok(()));
     let timer = open(builder());
-    timer.pause(late).unwrap();
-    timer.new_timeout(late, Duration::from_millis(100), &()).unwrap();
-    timer.stop(PATIENCE).unwrap();
+    timer.pause(late).wait().unwrap();
+    timer.new_timeout(late, Duration::from_millis(100), &()).wait().unwrap();
+    timer.stop(PATIENCE).wait().unwrap();
     std::thread::park_timeout(Duration::from_millis(600));
     let timer = open(builder().topic(hanging, hangs));
     let until = |is_done: &dyn Fn() -> bool| {
@@ -35,7 +35,7 @@ pub fn check(open: impl Fn(DurableTimerBuilder) -> DurableTimer) {
     };
     let age = |name: &str| timer.stats().topics[name].oldest_due;
     until(&|| age("late") > Duration::from_millis(500));
-    timer.resume(late).unwrap();
+    timer.resume(late).wait().unwrap();
     until(&|| timer.stats().done == 1);
     let lateness = timer.stats().lateness;
     assert!(lateness.part(Lease) >= Duration::from_millis(300), "{lateness:?}");
@@ -43,15 +43,15 @@ pub fn check(open: impl Fn(DurableTimerBuilder) -> DurableTimer) {
     assert_eq!(timer.worst()[0].topic, "late");
     // Another topic takes the only place.
     until(&|| age("late").is_zero());
-    timer.new_timeout(hanging, Duration::ZERO, &()).unwrap();
+    timer.new_timeout(hanging, Duration::ZERO, &()).wait().unwrap();
     until(&|| timer.stats().running == 1);
-    timer.new_timeout(late, Duration::ZERO, &()).unwrap();
+    timer.new_timeout(late, Duration::ZERO, &()).wait().unwrap();
     until(&|| !age("late").is_zero());
     let before = age("late");
     until(&|| age("late") > before + Duration::from_millis(20));
     drop(free);
     until(&|| timer.stats().done == 3);
-    timer.stop(PATIENCE).unwrap();
+    timer.stop(PATIENCE).wait().unwrap();
     let lateness = timer.stats().lateness;
     assert!(lateness.part(Places) >= before / 2, "{lateness:?} {before:?}");
 }

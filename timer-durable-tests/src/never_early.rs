@@ -76,10 +76,10 @@ impl Ledger {
         self.began.send(message).unwrap();
         let timer = self.timer.get().unwrap().upgrade().unwrap();
         match (way, due.attempt()) {
-            ("then", _) => return Ok(Done::then(WAY, DELAY, self.note_after_work("follow-up"))),
+            ("then", _) => return Ok(Done::then(WAY, Schedule::after(DELAY), self.note_after_work("follow-up"))),
             ("own key", _) => {
                 let way = self.note_after_work("next of key");
-                timer.new_timeout_keyed(WAY, due.key().unwrap(), DELAY, way, IfPending::Keep).unwrap();
+                timer.schedule(WAY, Schedule::after(DELAY).key(due.key().unwrap()), way).wait().unwrap();
             }
             ("retry", 1) => return Err(Retry::after(DELAY).because(self.note_after_work(way))),
             ("backoff", 1) => return Err(Retry::new(self.note_after_work(way))),
@@ -89,7 +89,7 @@ impl Ledger {
                 let work = due.complete_with(move |tx| {
                     Ok(tx.new_timeout(WAY, DELAY, ledger.note_after_work("complete_with"))?)
                 });
-                work.unwrap();
+                work.wait().unwrap();
             }
             ("period", 1) => {
                 self.earliest.lock().unwrap().insert(way.to_owned(), due.due() + DELAY);
@@ -104,11 +104,12 @@ impl Ledger {
     /// Schedules in each way. Returns how many handlers begin.
     pub fn call(self: &Arc<Self>, timer: &DurableTimer) -> usize {
         self.timer.set(timer.downgrade()).unwrap();
-        let keyed = |way: &str, delay| timer.timeout_builder(WAY, way).key(way).after(delay);
+        let keyed = |way: &str, delay| Schedule::after(delay).key(way);
+        let schedule = |way: &str, schedule| timer.schedule(WAY, schedule, way).wait().unwrap();
         let in_handlers = ["then", "own key", "retry", "backoff", "later"];
         for way in in_handlers {
             self.note(way);
-            keyed(way, DELAY).schedule().unwrap();
+            schedule(way, keyed(way, DELAY));
         }
         let moves = [
             (IfPending::Replace, LONG),
@@ -119,24 +120,24 @@ impl Ledger {
         ];
         for (if_pending, before) in moves {
             let way = format!("{if_pending:?}");
-            keyed(&way, before).schedule().unwrap();
+            schedule(&way, keyed(&way, before));
             self.note(&way);
-            keyed(&way, DELAY).every(DELAY).if_pending(if_pending).schedule().unwrap();
+            schedule(&way, keyed(&way, DELAY).every(DELAY).if_pending(if_pending));
         }
         self.note("limit");
-        keyed("limit", LONG).debounce(DELAY).schedule().unwrap();
+        schedule("limit", Schedule::debounce(LONG).cap(DELAY).key("limit"));
         for way in ["reset", "reset by id"] {
-            let id = keyed(way, LONG).schedule().unwrap().id();
+            let id = schedule(way, keyed(way, LONG)).id();
             self.note(way);
             let reset = if way == "reset" { timer.reset(WAY, way, DELAY) } else { timer.reset_by_id(id, DELAY) };
-            reset.unwrap();
+            reset.wait().unwrap();
         }
         self.note("period");
-        keyed("period", DELAY).every(DELAY).schedule().unwrap();
+        schedule("period", keyed("period", DELAY).every(DELAY));
         self.note("many");
-        timer.schedule_many([keyed("many", DELAY)]).unwrap();
+        timer.schedule_many([WAY.with(keyed("many", DELAY), "many")]).wait().unwrap();
         self.note("simple");
-        timer.new_timeout(WAY, DELAY, "simple").unwrap();
+        timer.new_timeout(WAY, DELAY, "simple").wait().unwrap();
         2 * in_handlers.len() + moves.len() + 7
     }
 
@@ -144,7 +145,7 @@ impl Ledger {
     pub fn call_in_transactions(self: &Arc<Self>, timer: &DurableTimer) -> usize {
         let keyed = |way: &str, delay| Schedule::after(delay).key(way);
         for way in ["tx.reset", "tx.update"] {
-            timer.timeout_builder(WAY, way).key(way).after(LONG).schedule().unwrap();
+            timer.schedule(WAY, Schedule::after(LONG).key(way), way).wait().unwrap();
         }
         let ledger = self.clone();
         let work = timer.transaction(move |tx| {
@@ -155,8 +156,8 @@ impl Ledger {
             tx.reset(WAY, ledger.note_after_work("tx.reset"), DELAY)?;
             Ok(())
         });
-        work.unwrap();
-        timer.new_timeout(WAY, DELAY, self.note("in transaction")).unwrap();
+        work.wait().unwrap();
+        timer.new_timeout(WAY, DELAY, self.note("in transaction")).wait().unwrap();
         6
     }
 }

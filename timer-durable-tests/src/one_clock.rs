@@ -72,7 +72,7 @@ fn run<S: Store>(seed: u64, crashes: bool, open: impl Fn() -> S) -> Vec<Run> {
             let text = planned.as_millis().to_string();
             match place {
                 0 => _ = memory.new_timeout(delay, move |_: &Timeout| trace.note(0, planned, 1)).unwrap(),
-                place => _ = timers[place - 1].new_timeout(t(), delay, &text).unwrap(),
+                place => _ = timers[place - 1].new_timeout(t(), delay, &text).wait().unwrap(),
             }
         }
         driver.advance(random.u32(0..1_440) * 60 * SECOND);
@@ -82,7 +82,7 @@ fn run<S: Store>(seed: u64, crashes: bool, open: impl Fn() -> S) -> Vec<Run> {
         }
     }
     driver.advance(30 * DAY);
-    assert!(timers.iter().all(|timer| timer.counts().unwrap().pending == 0));
+    assert!(timers.iter().all(|timer| timer.counts().wait().unwrap().pending == 0));
     std::mem::take(&mut *trace.0.lock().unwrap())
 }
 

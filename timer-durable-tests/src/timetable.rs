@@ -18,7 +18,7 @@ pub fn assert_runs_as_counted(store: impl Store, count: usize) {
     for _ in 0..count {
         let longest = (4 * 86_400_000_000) >> random.u32(..22);
         let topic = TOPICS[usize::from(random.u32(..3) == 0)];
-        timer.new_timeout(topic, Duration::from_micros(random.u64(..=longest)), &()).unwrap();
+        timer.new_timeout(topic, Duration::from_micros(random.u64(..=longest)), &()).wait().unwrap();
     }
     driver.advance(Duration::from_secs(random.u64(..3_600)));
     let done = || TOPICS.map(|topic| timer.stats().topics[topic.name()].done);

@@ -1,14 +1,12 @@
 //! The calls of a timer for operators: dead letters, counts, backups and figures.
 
 use crate::TimeoutId;
-use crate::engine::is_keeper;
-use crate::error::Error;
+use crate::call::Call;
 use crate::lateness::DurableLateRun;
 use crate::message::{Answer, Message, Reply, Request};
 use crate::stats::Stats;
 use crate::timer::DurableTimer;
 use crate::topic::Topic;
-use std::future::Future;
 use std::path::{Path, PathBuf};
 
 impl DurableTimer {
@@ -21,18 +19,8 @@ impl DurableTimer {
     /// # Errors
     ///
     /// As for [`cancel`](Self::cancel).
-    pub fn requeue(&self, id: TimeoutId) -> Result<bool, Error> {
-        self.call(Request::Requeue(id)).map(|answer| answer == Answer::Changed)
-    }
-
-    /// The same as [`requeue`](Self::requeue), but does not block the thread.
-    ///
-    /// # Errors
-    ///
-    /// As for [`requeue`](Self::requeue).
-    pub fn requeue_async(&self, id: TimeoutId) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        let answer = self.call_async(Request::Requeue(id));
-        async move { answer.await.map(|answer| answer == Answer::Changed) }
+    pub fn requeue(&self, id: TimeoutId) -> Call<bool> {
+        self.change_dead(Request::Requeue(id))
     }
 
     /// Deletes a dead letter. Returns `false` if there is none with this id.
@@ -40,21 +28,15 @@ impl DurableTimer {
     /// # Errors
     ///
     /// As for [`cancel`](Self::cancel).
-    pub fn purge(&self, id: TimeoutId) -> Result<bool, Error> {
-        self.call(Request::Purge(id)).map(|answer| answer == Answer::Changed)
+    pub fn purge(&self, id: TimeoutId) -> Call<bool> {
+        self.change_dead(Request::Purge(id))
     }
 
-    /// The same as [`purge`](Self::purge), but does not block the thread.
-    ///
-    /// # Errors
-    ///
-    /// As for [`purge`](Self::purge).
-    pub fn purge_async(&self, id: TimeoutId) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        let answer = self.call_async(Request::Purge(id));
-        async move { answer.await.map(|answer| answer == Answer::Changed) }
+    fn change_dead(&self, request: Request) -> Call<bool> {
+        self.inner.client.call(request, |answer| answer.map(|answer| answer == Answer::Changed))
     }
 
-    /// Pauses a topic, on all nodes and until it is [resumed](Self::resume). When this returns, no
+    /// Pauses a topic, on all nodes and until it is [resumed](Self::resume). When the call answers, no
     /// attempt of the topic begins here. Other nodes on PostgreSQL learn of it within milliseconds,
     /// or by their next renewal of the lease if notifications do not arrive. Attempts that have
     /// begun go on, and calls about the topic work as before.
@@ -65,19 +47,10 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if nothing was written, or if the store cannot pause topics, and
-    /// [`Error::Stopped`].
-    pub fn pause<P>(&self, topic: Topic<P>) -> Result<(), Error> {
+    /// [`Error::Store`](crate::Error::Store) if nothing was written, or if the store cannot pause
+    /// topics, and [`Error::Stopped`](crate::Error::Stopped).
+    pub fn pause<P>(&self, topic: Topic<P>) -> Call<()> {
         self.pause_by_name(topic.name)
-    }
-
-    /// The same as [`pause`](Self::pause), but does not block the thread.
-    ///
-    /// # Errors
-    ///
-    /// As for [`pause`](Self::pause).
-    pub fn pause_async<P>(&self, topic: Topic<P>) -> impl Future<Output = Result<(), Error>> + Send + use<P> {
-        self.pause_by_name_async(topic.name)
     }
 
     /// Resumes a topic. Its timeouts that are due begin in order, and use at most half of
@@ -86,17 +59,8 @@ impl DurableTimer {
     /// # Errors
     ///
     /// As for [`pause`](Self::pause).
-    pub fn resume<P>(&self, topic: Topic<P>) -> Result<(), Error> {
+    pub fn resume<P>(&self, topic: Topic<P>) -> Call<()> {
         self.resume_by_name(topic.name)
-    }
-
-    /// The same as [`resume`](Self::resume), but does not block the thread.
-    ///
-    /// # Errors
-    ///
-    /// As for [`pause`](Self::pause).
-    pub fn resume_async<P>(&self, topic: Topic<P>) -> impl Future<Output = Result<(), Error>> + Send + use<P> {
-        self.resume_by_name_async(topic.name)
     }
 
     /// Pauses the topic of this name. It need not have a handler here. Otherwise the same as
@@ -105,8 +69,8 @@ impl DurableTimer {
     /// # Errors
     ///
     /// As for [`pause`](Self::pause).
-    pub fn pause_by_name(&self, topic: &str) -> Result<(), Error> {
-        self.set_paused(topic, true)?.recv().unwrap_or(Err(Error::Stopped))
+    pub fn pause_by_name(&self, topic: &str) -> Call<()> {
+        self.set_paused(topic, true)
     }
 
     /// Resumes the topic of this name. Otherwise the same as [`resume`](Self::resume).
@@ -114,56 +78,23 @@ impl DurableTimer {
     /// # Errors
     ///
     /// As for [`pause`](Self::pause).
-    pub fn resume_by_name(&self, topic: &str) -> Result<(), Error> {
-        self.set_paused(topic, false)?.recv().unwrap_or(Err(Error::Stopped))
-    }
-
-    /// The same as [`pause_by_name`](Self::pause_by_name), but does not block the thread.
-    ///
-    /// # Errors
-    ///
-    /// As for [`pause`](Self::pause).
-    pub fn pause_by_name_async(&self, topic: &str) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-        let answer = self.set_paused(topic, true);
-        async move { answer?.await.unwrap_or(Err(Error::Stopped)) }
-    }
-
-    /// The same as [`resume_by_name`](Self::resume_by_name), but does not block the thread.
-    ///
-    /// # Errors
-    ///
-    /// As for [`pause`](Self::pause).
-    pub fn resume_by_name_async(&self, topic: &str) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-        let answer = self.set_paused(topic, false);
-        async move { answer?.await.unwrap_or(Err(Error::Stopped)) }
+    pub fn resume_by_name(&self, topic: &str) -> Call<()> {
+        self.set_paused(topic, false)
     }
 
     /// Returns the names of the topics that are paused, in order.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the store cannot be read, and [`Error::Stopped`].
-    pub fn paused_topics(&self) -> Result<Vec<String>, Error> {
-        self.use_store(|store| store.paused_topics())
+    /// As for [`get`](Self::get).
+    pub fn paused_topics(&self) -> Call<Vec<String>> {
+        self.inner.client.use_store(|store| store.paused_topics())
     }
 
-    /// The same as [`paused_topics`](Self::paused_topics), but does not block the thread.
-    ///
-    /// # Errors
-    ///
-    /// As for [`paused_topics`](Self::paused_topics).
-    pub fn paused_topics_async(&self) -> impl Future<Output = Result<Vec<String>, Error>> + Send + use<> {
-        self.use_store_async(|store| store.paused_topics())
-    }
-
-    fn set_paused(&self, topic: &str, is_paused: bool) -> Result<oneshot::Receiver<Result<(), Error>>, Error> {
-        if is_keeper() {
-            return Err(Error::OnKeeper);
-        }
-        let (topic, (reply, answer)) = (topic.into(), Reply::new());
-        self.inner.parts.keeper.send(Message::Pause { topic, is_paused, reply }).map_err(|_| Error::Stopped)?;
-        self.settle();
-        Ok(answer)
+    fn set_paused(&self, topic: &str, is_paused: bool) -> Call<()> {
+        let topic = topic.into();
+        let message = |reply: Reply<()>| Message::Pause { topic, is_paused, reply };
+        self.inner.client.ask_with(None, message, |answer| answer)
     }
 
     /// Writes a copy of the store to a file while the timer runs. Calls wait until it is done. A
@@ -171,27 +102,18 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the copy cannot be written, if the path names no file, if another
-    /// connection uses the target, or if the store supports no copies, and [`Error::Stopped`].
-    pub fn backup(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+    /// [`Error::Store`](crate::Error::Store) if the copy cannot be written, if the path names no
+    /// file, if another connection uses the target, or if the store supports no copies, and
+    /// [`Error::Stopped`](crate::Error::Stopped).
+    pub fn backup(&self, path: impl AsRef<Path>) -> Call<()> {
         let path: PathBuf = path.as_ref().to_owned();
-        self.use_store(move |store| store.backup(&path))
-    }
-
-    /// The same as [`backup`](Self::backup), but does not block the thread.
-    ///
-    /// # Errors
-    ///
-    /// As for [`backup`](Self::backup).
-    pub fn backup_async<F: AsRef<Path>>(&self, path: F) -> impl Future<Output = Result<(), Error>> + Send + use<F> {
-        let path: PathBuf = path.as_ref().to_owned();
-        self.use_store_async(move |store| store.backup(&path))
+        self.inner.client.use_store(move |store| store.backup(&path))
     }
 
     /// Returns figures about this timer. Does not touch the store.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.inner.parts.figures.read()
+        self.inner.client.figures.read()
     }
 
     /// Returns the ten attempts of the last minute that began the latest, the worst first, each
@@ -211,6 +133,6 @@ impl DurableTimer {
     /// ```
     #[must_use]
     pub fn worst(&self) -> Vec<DurableLateRun> {
-        self.inner.parts.figures.worst()
+        self.inner.client.figures.worst()
     }
 }

@@ -3,23 +3,25 @@
 mod check;
 mod topics;
 
-use crate::engine::{Keeper, Settings, THREADS, TopicSettings};
+use crate::call::Call;
+use crate::client::Client;
+use crate::engine::{Keeper, Settings, THREADS, TopicSettings, as_keeper};
 use crate::error::Error;
 use crate::figures::Figures;
 use crate::handler::Spawn;
 use crate::manual::{ManualDurableDriver, ManualKeeper, put_on_virtual_time};
-use crate::message::Message;
+use crate::message::{Message, Reply};
 use crate::permits::CallPermits;
 use crate::reader_thread::ReaderThread;
 use crate::shutdown::Shutdown;
 use crate::store::Store;
-use crate::timer::{DurableTimer, Host, Parts};
+use crate::timer::DurableTimer;
 use crate::virtual_clock::{Place, VirtualClock};
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use timer_executor::{TaskExecutor, ThreadPoolExecutor};
 
 /// Builds a [`DurableTimer`].
@@ -43,8 +45,9 @@ use timer_executor::{TaskExecutor, ThreadPoolExecutor};
 ///         println!("closing {}", due.payload());
 ///         Ok(())
 ///     })
-///     .open(MemoryStore::new())?; // or the store of another crate
-/// timer.new_timeout(CLOSE, Duration::from_secs(1800), "order 17")?;
+///     .open(MemoryStore::new()) // or the store of another crate
+///     .wait()?;
+/// timer.new_timeout(CLOSE, Duration::from_secs(1800), "order 17").wait()?;
 /// # Ok::<(), timer_durable::Error>(())
 /// ```
 #[must_use = "a builder does nothing until it opens a store"]
@@ -155,9 +158,9 @@ impl DurableTimerBuilder {
     }
 
     /// Sets the largest number of calls that wait for the store, at least 1. The default is 16,384.
-    /// Further calls wait until others are answered, and further futures are pending. A caller that
-    /// does not want to wait can drop its future. Reads have a queue of their own with the same
-    /// bound.
+    /// Further calls are refused with [`Error::QueueFull`], so that memory is bounded. Reads have a
+    /// queue of their own with the same bound. Each thread that waits for its call before it makes
+    /// another one has one place.
     pub fn max_queued_calls(mut self, calls: usize) -> Self {
         self.max_queued_calls = calls;
         self
@@ -184,22 +187,39 @@ impl DurableTimerBuilder {
         self
     }
 
-    /// Opens a store and starts the keeper's thread.
+    /// Opens a store and starts the keeper's thread, which connects to the store if that has to be
+    /// done. If the [`Call`] is dropped, the timer stops as soon as it is open.
     ///
     /// # Errors
     ///
     /// - [`Error::Setting`] if a setting is not allowed, if a topic was added twice, or if an async
     ///   topic has no runtime.
-    /// - [`Error::Store`] if the store cannot be joined.
+    /// - [`Error::Open`] if the store cannot be reached or used, and [`Error::Store`] if it cannot
+    ///   be joined.
     /// - [`Error::ThreadRefused`] if the system refuses the keeper's thread or a thread of the
     ///   default executor.
-    pub fn open(self, store: impl Store) -> Result<DurableTimer, Error> {
-        let (parts, keeper) = self.assemble(store, None)?;
-        let name = parts.name.clone();
-        tracing::debug!(timer = %name, "the keeper starts");
-        let run = move || crate::engine::as_keeper(|| keeper.run());
-        let thread = std::thread::Builder::new().name(name).spawn(run).map_err(Error::ThreadRefused)?;
-        Ok(DurableTimer::new(parts, Host::Thread(Mutex::new(Some(thread)))))
+    pub fn open(self, store: impl Store) -> Call<DurableTimer> {
+        self.check().and_then(|()| self.start(store)).into()
+    }
+
+    /// Opens a store on the keeper's thread.
+    fn start(self, store: impl Store) -> Result<Call<DurableTimer>, Error> {
+        let name = self.name.clone();
+        let (reply, answer) = Reply::new();
+        let (started, starts) = oneshot::channel();
+        let run = move || {
+            let (client, keeper) = match self.assemble(store, None) {
+                Ok(parts) => parts,
+                Err(error) => return reply.send(Err(error)),
+            };
+            tracing::debug!(timer = %client.name, "the keeper starts");
+            reply.send(Ok(DurableTimer::new(client, starts.recv().ok())));
+            keeper.run();
+        };
+        let thread = std::thread::Builder::new().name(name).spawn(|| as_keeper(run)).map_err(Error::ThreadRefused)?;
+        // The thread needs it for the handle of the timer.
+        let _sent = started.send(thread);
+        Ok(Call::sent(answer, |answer| answer))
     }
 
     /// Sets the seed of the random delays of [`backoff`](crate::Topic::backoff). The default is a
@@ -239,14 +259,20 @@ impl DurableTimerBuilder {
     }
 
     fn open_manual(self, mut store: Box<dyn Store>, host: &Arc<ManualKeeper>) -> Result<DurableTimer, Error> {
+        self.check()?;
         put_on_virtual_time(&mut store, host)?;
-        let (parts, keeper) = self.assemble(store, Some(host))?;
+        let (client, keeper) = self.assemble(store, Some(host))?;
         host.attach(keeper);
-        Ok(DurableTimer::new(parts, Host::Manual(host.clone())))
+        Ok(DurableTimer::new(client, None))
     }
 
-    fn assemble<S: Store>(mut self, store: S, manual: Option<&Arc<ManualKeeper>>) -> Result<(Parts, Keeper<S>), Error> {
-        self.check()?;
+    /// Makes the keeper and the client of a timer whose settings are allowed.
+    fn assemble<S: Store>(
+        mut self,
+        mut store: S,
+        manual: Option<&Arc<ManualKeeper>>,
+    ) -> Result<(Client, Keeper<S>), Error> {
+        store.open().map_err(Error::Open)?;
         let (executor, pool): (Arc<dyn TaskExecutor>, _) = match (manual, self.executor) {
             (Some(manual), _) => (manual.executor(), None),
             (None, Some(executor)) => (executor, None),
@@ -258,19 +284,20 @@ impl DurableTimerBuilder {
         let figures = Arc::new(Figures::new(self.hides_keys));
         let channel = crossbeam_channel::unbounded::<Message>();
         let shutdown = Arc::<Shutdown>::default();
-        let parts = Parts {
+        let client = Client {
             name: self.name.clone(),
             store: store.describe(),
             keeper: channel.0.clone(),
             // On virtual time the keeper reads, because the time would not wait for a thread.
             reader: ReaderThread::new(&self.name, store.connect_reader().filter(|_| manual.is_none())),
-            permits: Arc::new(CallPermits::new(self.max_queued_calls)),
-            read_permits: Arc::new(CallPermits::new(self.max_queued_calls)),
+            permits: CallPermits::new(self.max_queued_calls),
+            read_permits: CallPermits::new(self.max_queued_calls),
             figures: figures.clone(),
             counted: Arc::default(),
             shutdown: shutdown.clone(),
             topics: self.topics.keys().chain(&self.elsewhere).cloned().collect(),
             max_payload: self.max_payload,
+            manual: manual.cloned(),
         };
         if manual.is_some() {
             for own in self.topics.values_mut().filter_map(|topic| topic.executor.as_mut()) {
@@ -293,7 +320,7 @@ impl DurableTimerBuilder {
             settle: manual.map(|manual| manual.settler()),
         };
         let keeper = Keeper::new(store, settings, channel, figures, shutdown).map_err(Error::Store)?;
-        Ok((parts, keeper))
+        Ok((client, keeper))
     }
 }
 

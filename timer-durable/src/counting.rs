@@ -1,12 +1,12 @@
 //! Counting the timeouts that are to come.
 
+use crate::call::Call;
 use crate::engine::is_keeper;
 use crate::error::Error;
 use crate::store::{Reader, StoreError, TopicDue};
 use crate::time::micros;
 use crate::timer::DurableTimer;
 use crate::timetable::{Counted, DurableTimetable};
-use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,9 +26,8 @@ impl DurableTimer {
     ///
     /// # Errors
     ///
-    /// [`Error::Setting`] if there are more than 100 delays or they do not ascend, [`Error::Store`]
-    /// if the store cannot be read, [`Error::Stopped`], and [`Error::OnKeeper`] on the keeper's own
-    /// thread.
+    /// [`Error::Setting`] if there are more than 100 delays or they do not ascend, and as for
+    /// [`get`](Self::get).
     ///
     /// # Examples
     ///
@@ -40,27 +39,20 @@ impl DurableTimer {
     /// let builder = DurableTimer::builder().topic(CLOSE, |_: &Due<()>| Ok(()));
     /// let (timer, _driver) = builder.build_manual(MemoryStore::new())?;
     /// let minute = Duration::from_secs(60);
-    /// timer.new_timeout(CLOSE, minute, &())?;
-    /// timer.new_timeout(CLOSE, 2 * minute, &())?;
-    /// let due = timer.due_within(&[minute, 2 * minute])?;
+    /// timer.new_timeout(CLOSE, minute, &()).wait()?;
+    /// timer.new_timeout(CLOSE, 2 * minute, &()).wait()?;
+    /// let due = timer.due_within(&[minute, 2 * minute]).wait()?;
     /// assert_eq!((due[0].topic.as_str(), &due[0].counts[..]), ("order.close", &[1, 2][..]));
     /// # Ok::<(), timer_durable::Error>(())
     /// ```
-    pub fn due_within(&self, delays: &[Duration]) -> Result<Vec<TopicDue>, Error> {
-        self.read(due_within(delays)?)
-    }
-
-    /// The same as [`due_within`](Self::due_within), but does not block the thread.
-    ///
-    /// # Errors
-    ///
-    /// As for [`due_within`](Self::due_within).
-    pub fn due_within_async(
-        &self,
-        delays: &[Duration],
-    ) -> impl Future<Output = Result<Vec<TopicDue>, Error>> + Send + use<> {
-        let due = due_within(delays).map(|due| self.read_async(due));
-        async move { due?.await }
+    pub fn due_within(&self, delays: &[Duration]) -> Call<Vec<TopicDue>> {
+        if delays.len() > MAX_DELAYS || !delays.is_sorted() {
+            let given = format!("{delays:?}");
+            let allowed = "up to 100 delays in ascending order";
+            return Call::ready(Err(Error::Setting { name: "delays", given, allowed }));
+        }
+        let delays: Vec<_> = delays.iter().map(|delay| micros(*delay)).collect();
+        self.inner.client.read(move |store| store.due_within(&delays), Ok)
     }
 
     /// Returns how many timeouts of each topic are due within the next minute, hour and day, by
@@ -83,17 +75,17 @@ impl DurableTimer {
     /// const CLOSE: Topic<()> = Topic::new("order.close");
     /// let builder = DurableTimer::builder().topic(CLOSE, |_: &Due<()>| Ok(()));
     /// let (timer, _driver) = builder.build_manual(MemoryStore::new())?;
-    /// timer.new_timeout(CLOSE, Duration::from_secs(90), &())?;
+    /// timer.new_timeout(CLOSE, Duration::from_secs(90), &()).wait()?;
     /// let hour = timer.timetable().hour.expect("it was counted");
     /// assert_eq!((hour[0].topic.as_str(), &hour[0].counts[..3]), ("order.close", &[0, 1, 1][..]));
     /// # Ok::<(), timer_durable::Error>(())
     /// ```
     #[doc(alias = "forecast")]
     pub fn timetable(&self) -> DurableTimetable {
-        let counted = &self.inner.parts.counted;
+        let counted = &self.inner.client.counted;
         if !is_keeper() {
             let until = Instant::now() + MAX_WAIT;
-            let begun = counted.begin(self.manual().is_none()).into_iter();
+            let begun = counted.begin(self.inner.client.manual.is_none()).into_iter();
             let counts: Vec<_> = begun.filter_map(|(nth, progress)| self.start_count(nth, progress)).collect();
             for count in counts {
                 _ = count.recv_deadline(until);
@@ -105,8 +97,8 @@ impl DurableTimer {
     /// Lets the thread for reads count the timeouts of a range, although nobody may wait for it.
     /// The returned channel has a value when it is done.
     fn start_count(&self, nth: usize, progress: Arc<()>) -> Option<oneshot::Receiver<()>> {
-        let counted = self.inner.parts.counted.clone();
-        let figures = self.inner.parts.figures.clone();
+        let counted = self.inner.client.counted.clone();
+        let figures = self.inner.client.figures.clone();
         let (done, is_done) = oneshot::channel();
         let read = move |reader: Result<&mut dyn Reader, StoreError>| {
             let at = Instant::now();
@@ -120,18 +112,6 @@ impl DurableTimer {
             let _ = done.send(());
             is_usable
         };
-        self.send_read(Box::new(read)).ok().map(|()| is_done)
+        self.inner.client.send_read(Box::new(read)).ok().map(|()| is_done)
     }
-}
-
-/// Returns the read of the numbers of timeouts that are due within each of `delays`.
-fn due_within(
-    delays: &[Duration],
-) -> Result<impl FnOnce(&mut dyn Reader) -> Result<Vec<TopicDue>, StoreError> + Send + use<>, Error> {
-    if delays.len() > MAX_DELAYS || !delays.is_sorted() {
-        let given = format!("{delays:?}");
-        return Err(Error::Setting { name: "delays", given, allowed: "up to 100 delays in ascending order" });
-    }
-    let delays: Vec<_> = delays.iter().map(|delay| micros(*delay)).collect();
-    Ok(move |store: &mut dyn Reader| store.due_within(&delays))
 }

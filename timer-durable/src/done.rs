@@ -1,10 +1,9 @@
 //! The success of an attempt, with the timeouts that follow it.
 
-use crate::new_timeout::{NewTimeout, after, check_name};
 use crate::payload::{AsPayload, Payload};
+use crate::schedule::{CheckedTimeout, Schedule};
 use crate::topic::Topic;
-use crate::traces;
-use std::time::Duration;
+use crate::transaction::IfPending;
 
 /// An attempt that has succeeded, with the timeouts that follow it.
 ///
@@ -24,17 +23,17 @@ use std::time::Duration;
 ///
 /// ```
 /// use std::time::Duration;
-/// use timer_durable::{Done, Due, DurableTimer, MemoryStore, Retry, Topic};
+/// use timer_durable::{Done, Due, DurableTimer, MemoryStore, Schedule, Topic};
 ///
 /// const CLOSE: Topic<String> = Topic::new("order.close");
 /// const ARCHIVE: Topic<String> = Topic::new("order.archive");
 ///
 /// let day = Duration::from_secs(86_400);
 /// let builder = DurableTimer::builder()
-///     .topic(CLOSE, move |due: &Due<String>| Ok(Done::then(ARCHIVE, 30 * day, due.payload())))
+///     .topic(CLOSE, move |due: &Due<String>| Ok(Done::then(ARCHIVE, Schedule::after(30 * day), due.payload())))
 ///     .topic(ARCHIVE, |due: &Due<String>| Ok(println!("archiving {}", due.payload())));
 /// let (timer, mut driver) = builder.build_manual(MemoryStore::new())?;
-/// timer.new_timeout(CLOSE, day, "17")?;
+/// timer.new_timeout(CLOSE, day, "17").wait()?;
 /// assert_eq!(driver.advance(day), 1);
 /// assert_eq!(driver.advance(30 * day), 1);
 /// # Ok::<(), timer_durable::Error>(())
@@ -43,7 +42,7 @@ use std::time::Duration;
 #[must_use = "the keeper learns of it when the handler returns it"]
 pub struct Done {
     /// The reason why a follow-up is not allowed, in place of all.
-    pub(crate) then: Result<Vec<NewTimeout>, String>,
+    pub(crate) then: Result<Vec<CheckedTimeout>, String>,
     pub(crate) ends_series: bool,
 }
 
@@ -53,37 +52,30 @@ impl Done {
         Self { then: Ok(Vec::new()), ends_series: false }
     }
 
-    /// Returns a success that a timeout follows, `delay` after the end of the attempt is written.
-    pub fn then<P: Payload>(topic: Topic<P>, delay: Duration, payload: &(impl AsPayload<P> + ?Sized)) -> Self {
-        Self::new().and_then(topic, delay, payload)
+    /// Returns a success that a timeout follows. A delay counts from the commit that ends the
+    /// attempt.
+    ///
+    /// The key may be that of the timeout that ends. If another timeout with the key is pending, it
+    /// stays, and the follow-up is not created, whatever the schedule says about
+    /// [`if_pending`](Schedule::if_pending).
+    pub fn then<P: Payload>(topic: Topic<P>, schedule: Schedule, payload: &(impl AsPayload<P> + ?Sized)) -> Self {
+        Self::new().and_then(topic, schedule, payload)
     }
 
-    /// Adds another follow-up. Each of them is created.
+    /// Adds another follow-up.
     pub fn and_then<P: Payload>(
         mut self,
         topic: Topic<P>,
-        delay: Duration,
+        schedule: Schedule,
         payload: &(impl AsPayload<P> + ?Sized),
     ) -> Self {
-        let text = |error: &dyn std::fmt::Display| format!("the follow-up in `{}`: {error}", topic.name);
-        let new = after(delay).map_err(|error| text(&error)).and_then(|when| {
-            let payload = payload.encode_as().map_err(|error| text(&error))?;
-            let traceparent = traces::created(topic.name);
-            Ok(NewTimeout { when, traceparent, ..NewTimeout::new(topic.name.into(), P::FORMAT, payload) })
-        });
-        self.set(new, Vec::push);
-        self
-    }
-
-    /// Sets the key of the last follow-up. It may be the key of the timeout that ends. If another
-    /// timeout with this key is pending, it stays, and the follow-up is not created.
-    pub fn key(mut self, key: &str) -> Self {
-        let checked = check_name("key", key).map_err(|error| error.to_string());
-        self.set(checked, |then, ()| {
-            if let Some(last) = then.last_mut() {
-                last.key = Some(key.to_owned());
+        if let Ok(then) = &mut self.then {
+            // The keeper knows the longest payload.
+            match topic.with(schedule.traced(topic.name), payload).check(usize::MAX) {
+                Ok(new) => then.push(CheckedTimeout { if_pending: IfPending::Keep, ..new }),
+                Err(error) => self.then = Err(format!("the follow-up in `{}`: {error}", topic.name)),
             }
-        });
+        }
         self
     }
 
@@ -91,14 +83,6 @@ impl Done {
     pub fn end_series(mut self) -> Self {
         self.ends_series = true;
         self
-    }
-
-    fn set<V>(&mut self, value: Result<V, String>, set: impl FnOnce(&mut Vec<NewTimeout>, V)) {
-        match (&mut self.then, value) {
-            (Ok(then), Ok(value)) => set(then, value),
-            (Ok(_), Err(error)) => self.then = Err(error),
-            (Err(_), _) => {}
-        }
     }
 }
 

@@ -1,10 +1,9 @@
 //! A due timeout, as its handler receives it.
 
 use crate::TimeoutId;
-use crate::engine::{Started, is_keeper};
-use crate::error::Error;
+use crate::call::Call;
+use crate::engine::Started;
 use crate::work::{Transaction, Work, WorkError};
-use std::future::Future;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A timeout whose attempt has begun. A handler receives it.
@@ -89,25 +88,23 @@ impl<P> Due<P> {
     ///
     /// If `work` returns an error or panics, or if the attempt is no longer the last one, nothing
     /// is written, and an `Ok` of the handler counts as a failed attempt, unless a later call
-    /// succeeds. Otherwise the handler should return `Ok`, and its result has no effect. The call
-    /// blocks as [`DurableTimer::transaction`](crate::DurableTimer::transaction) does.
+    /// succeeds. Otherwise the handler should return `Ok`, and its result has no effect. The work
+    /// runs as that of [`DurableTimer::transaction`](crate::DurableTimer::transaction), and also if
+    /// the handler does not wait for the [`Call`].
     ///
     /// # Errors
     ///
-    /// - [`Error::Store`] with [`StoreError::Fenced`](crate::StoreError::Fenced) if the attempt is
-    ///   no longer the last one, or if another instance has taken the timeout over. Return from the
-    ///   handler.
+    /// - [`Error::Store`](crate::Error::Store) with
+    ///   [`StoreError::Fenced`](crate::StoreError::Fenced) if the attempt is no longer the last one,
+    ///   or if another instance has taken the timeout over. Return from the handler.
     /// - Otherwise as for [`DurableTimer::transaction`](crate::DurableTimer::transaction).
     pub fn complete_with<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<R, WorkError> + Send + 'static,
-    ) -> Result<R, Error> {
-        if is_keeper() {
-            return Err(Error::OnKeeper);
-        }
+    ) -> Call<R> {
         let (work, result) = Work::new(work);
-        let answer = self.started.keeper.transact(self.id(), self.attempt(), work).recv();
-        result.of(answer.unwrap_or(Err(Error::Stopped)).map(drop))
+        let answer = self.started.keeper.transact(self.id(), self.attempt(), work);
+        Call::sent(answer, |answer| result.of(answer.map(drop)))
     }
 
     /// Notes that a transaction outside of the timer ends the attempt if it is committed. From then
@@ -115,22 +112,5 @@ impl<P> Due<P> {
     /// a driver calls this before it sends its statement.
     pub fn ends_elsewhere(&self) {
         self.started.keeper.end_in_transaction();
-    }
-
-    /// The same as [`complete_with`](Self::complete_with), but does not block the thread.
-    ///
-    /// # Errors
-    ///
-    /// As for [`complete_with`](Self::complete_with).
-    pub fn complete_with_async<R: Send + 'static, W>(
-        &self,
-        work: W,
-    ) -> impl Future<Output = Result<R, Error>> + Send + use<P, R, W>
-    where
-        W: FnOnce(&mut Transaction<'_>) -> Result<R, WorkError> + Send + 'static,
-    {
-        let (work, result) = Work::new(work);
-        let answer = self.started.keeper.transact(self.id(), self.attempt(), work);
-        async move { result.of(answer.await.unwrap_or(Err(Error::Stopped)).map(drop)) }
     }
 }

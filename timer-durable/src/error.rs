@@ -17,7 +17,7 @@ use std::time::Duration;
 /// const CLOSE: Topic<()> = Topic::new("order.close");
 ///
 /// let (timer, _driver) = DurableTimer::builder().build_manual(MemoryStore::new())?;
-/// let error = timer.new_timeout(CLOSE, Duration::ZERO, &()).unwrap_err();
+/// let error = timer.new_timeout(CLOSE, Duration::ZERO, &()).wait().unwrap_err();
 /// assert_eq!(error.to_string(), "the topic `order.close` has no handler here; the builder names none");
 /// # Ok::<(), Error>(())
 /// ```
@@ -28,12 +28,18 @@ pub enum Error {
     Stopped,
     /// The store has failed, and nothing was written.
     Store(StoreError),
+    /// As many calls as [`max_queued_calls`](crate::DurableTimerBuilder::max_queued_calls) allows
+    /// wait for the store already, or as many reads. This one was not sent.
+    QueueFull {
+        /// The number of calls that may wait.
+        allowed: usize,
+    },
     /// The store cannot be opened. This is the error of the store's crate, which converts to this
     /// one, such as an `OpenError` of a file or a `ConnectError` of a server.
     Open(Box<dyn std::error::Error + Send + Sync>),
     /// The call was executed or not, because the connection or a sync failed during the commit, or
     /// because the keeper panicked before it answered. Repeat the call with this id and all of its
-    /// other arguments, by [`timeout_builder`](crate::DurableTimer::timeout_builder). If the first
+    /// other arguments, by [`Schedule::id`](crate::Schedule::id). If the first
     /// call was executed, the second one has no effect. A cancel or a reset has no id and can be
     /// repeated as it is. Find out whether the work of a transaction was committed before you
     /// repeat it. A repeated `requeue` or `purge` returns `false` if the first one was executed.
@@ -93,8 +99,9 @@ pub enum Error {
         /// The values that are allowed.
         allowed: &'static str,
     },
-    /// A blocking call was made on the keeper's own thread, for example by a handler on an executor
-    /// that runs tasks inline. It would wait for itself.
+    /// [`Call::wait`](crate::Call::wait) was called on the keeper's own thread, for example by a
+    /// handler on an executor that runs tasks inline, and would wait for itself. The call was sent
+    /// and takes effect, but its outcome is not known here. A stop is not sent there.
     OnKeeper,
     /// A handler of the timer has called [`stop`](crate::DurableTimer::stop), which would wait for
     /// this handler.
@@ -114,6 +121,9 @@ impl fmt::Display for Error {
         match self {
             Self::Stopped => f.write_str("the timer is stopped"),
             Self::Store(error) => error.fmt(f),
+            Self::QueueFull { allowed } => {
+                write!(f, "{allowed} calls wait for the store; no further one is allowed (`max_queued_calls`)")
+            }
             Self::Open(error) => error.fmt(f),
             Self::OutcomeUnknown { id: Some(id), why } => {
                 write!(f, "it is unknown whether timeout {id} was created: {why}")
@@ -142,7 +152,7 @@ impl fmt::Display for Error {
             Self::Work(error) => write!(f, "the work of the transaction failed: {error}"),
             Self::Payload(error) => write!(f, "the payload cannot be written or read: {error}"),
             Self::Setting { name, given, allowed } => write!(f, "{name}: {given} was given; allowed is {allowed}"),
-            Self::OnKeeper => f.write_str("a blocking call on the keeper's own thread would wait for itself"),
+            Self::OnKeeper => f.write_str("a wait on the keeper's own thread would wait for itself"),
             Self::InHandler => f.write_str("`stop` in a handler of the timer would wait for this handler"),
             Self::ThreadRefused(error) => write!(f, "a thread of the timer could not be started: {error}"),
         }

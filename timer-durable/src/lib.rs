@@ -1,9 +1,10 @@
 //! Timeouts that survive a restart.
 //!
 //! A timer in memory loses its timeouts when the process ends. The timeouts of a [`DurableTimer`]
-//! are in a store when [`DurableTimer::new_timeout`] returns, and half of them begin about a
-//! millisecond after their due time. The chapter [promises](book::promises) describes the slower
-//! ones. Typical uses are closing unpaid orders, delayed messages, leases, retries and reminders.
+//! are in a store when the call of [`DurableTimer::new_timeout`] answers, and half of them begin
+//! about a millisecond after their due time. The chapter [promises](book::promises) describes the
+//! slower ones. Typical uses are closing unpaid orders, delayed messages, leases, retries and
+//! reminders.
 //!
 //! ```
 //! use std::time::Duration;
@@ -15,9 +16,9 @@
 //!     println!("closing order {}", due.payload());
 //!     Ok(())
 //! });
-//! // `builder.open(SqliteStore::open("timeouts.db")?)?` in a program, virtual time in a test.
+//! // `builder.open(SqliteStore::open("timeouts.db")?).wait()?` in a program, virtual time in a test.
 //! let (timer, mut driver) = builder.build_manual(MemoryStore::new())?;
-//! timer.new_timeout(CLOSE, Duration::from_secs(1800), "17")?;
+//! timer.new_timeout(CLOSE, Duration::from_secs(1800), "17").wait()?;
 //! assert_eq!(driver.advance(Duration::from_secs(1800)), 1);
 //! # Ok::<(), timer_durable::Error>(())
 //! ```
@@ -26,11 +27,10 @@
 //! thread, the keeper, writes everything that arrives during a commit as the next transaction.
 //! It sleeps until a call arrives or a timeout is due, and does not poll for due timeouts.
 //!
-//! In async code, [`new_timeout_async`](DurableTimer::new_timeout_async) and its family await the
-//! commit. [`topic_async`](DurableTimerBuilder::topic_async) takes an async handler, which runs on
+//! Each call returns a [`Call`], which a thread waits for with `wait()` and a task with `.await`.
+//! So [`open`](DurableTimerBuilder::open) and [`stop`](DurableTimer::stop) do not block a runtime
+//! either. [`topic_async`](DurableTimerBuilder::topic_async) takes an async handler, which runs on
 //! the runtime that was given to [`spawn`](DurableTimerBuilder::spawn) before.
-//! [`open`](DurableTimerBuilder::open) and [`stop`](DurableTimer::stop) block, so call them where a
-//! thread may block, for example in `spawn_blocking`.
 //!
 //! The [book] states the promises and their limits, and covers exactly once, sizing, upgrades,
 //! clocks and moving from other systems.
@@ -61,6 +61,8 @@ mod admin;
 mod answer;
 pub mod book;
 mod builder;
+mod call;
+mod client;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod counting;
@@ -77,7 +79,6 @@ mod manual;
 mod many;
 mod memory_store;
 mod message;
-mod new_timeout;
 mod payload;
 mod permits;
 mod reader_thread;
@@ -91,9 +92,7 @@ mod stats;
 mod stop;
 pub mod store;
 mod time;
-mod timeout_builder;
 mod timer;
-mod timer_async;
 mod timetable;
 mod topic;
 mod topic_stats;
@@ -110,6 +109,7 @@ mod work;
 
 pub use answer::{CancelAnswer, CancelCounts, ResetAnswer, ScheduleAnswer};
 pub use builder::DurableTimerBuilder;
+pub use call::Call;
 pub use done::Done;
 pub use due::Due;
 pub use error::Error;
@@ -122,13 +122,12 @@ pub use memory_store::{Fault, FaultPoint, MemoryStore};
 pub use payload::Json;
 pub use payload::{AsPayload, Payload, PayloadError};
 pub use retry::{Later, Retry};
-pub use schedule::Schedule;
+pub use schedule::{DueTime, NewTimeout, Schedule};
 pub use shutdown::DurableStopReport;
 pub use stats::Stats;
 pub use store::{
     Counts, DeadLetter, Filter, Membership, Pending, PendingRow, Reader, Store, StoreError, TimeoutState, TopicDue,
 };
-pub use timeout_builder::TimeoutBuilder;
 pub use timer::DurableTimer;
 pub use timetable::DurableTimetable;
 pub use topic::Topic;

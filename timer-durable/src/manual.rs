@@ -30,7 +30,7 @@ use timer_executor::{ExecuteError, Task, TaskExecutor};
 ///     _ => Err(Retry::after(Duration::from_secs(60)).because("the bank does not answer")),
 /// });
 /// let (timer, mut driver) = builder.build_manual(MemoryStore::new())?;
-/// timer.new_timeout(PAY, Duration::from_secs(10), &())?;
+/// timer.new_timeout(PAY, Duration::from_secs(10), &()).wait()?;
 /// assert_eq!(driver.advance(Duration::from_secs(200)), 3);
 /// # Ok::<(), timer_durable::Error>(())
 /// ```

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use timer_durable::{Due, DurableTimer, Error, Fault, MemoryStore, Topic};
+/// use timer_durable::{Due, DurableTimer, Error, Fault, MemoryStore, Schedule, Topic};
 ///
 /// const GREET: Topic<()> = Topic::new("greet");
 ///
@@ -35,11 +35,11 @@ use std::time::{Duration, Instant};
 /// let (timer, mut driver) = DurableTimer::builder().topic(GREET, |_: &Due<()>| Ok(())).build_manual(store.clone())?;
 ///
 /// store.inject(Fault::LoseAnswer);
-/// let Err(Error::OutcomeUnknown { id: Some(id), .. }) = timer.new_timeout(GREET, Duration::ZERO, &()) else {
+/// let Err(Error::OutcomeUnknown { id: Some(id), .. }) = timer.new_timeout(GREET, Duration::ZERO, &()).wait() else {
 ///     panic!("the answer was lost");
 /// };
 /// // The repeated call finds that the first one was executed.
-/// timer.timeout_builder(GREET, &()).id(id).schedule()?;
+/// timer.schedule(GREET, Schedule::after(Duration::ZERO).id(id), &()).wait()?;
 /// assert_eq!(driver.advance(Duration::from_secs(1)), 1);
 /// # Ok::<(), Error>(())
 /// ```

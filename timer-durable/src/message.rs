@@ -4,9 +4,9 @@ use crate::TimeoutId;
 use crate::answer::{CancelAnswer, ResetAnswer, ScheduleAnswer};
 use crate::done::Done;
 use crate::error::Error;
-use crate::new_timeout::NewTimeout;
 use crate::permits::CallPermit;
 use crate::retry::{How, Retry};
+use crate::schedule::CheckedTimeout;
 use crate::shutdown::DurableStopReport;
 use crate::store::{Store, StoreError};
 use crate::time::When;
@@ -21,7 +21,7 @@ use timer_executor::panics;
 pub(crate) enum Message {
     Call(Request, Reply),
     /// Schedules all of these timeouts or none.
-    ScheduleMany(Vec<NewTimeout>, Reply<Vec<ScheduleAnswer>>),
+    ScheduleMany(Vec<CheckedTimeout>, Reply<Vec<ScheduleAnswer>>),
     /// An attempt has ended.
     Ended(AttemptEnd),
     /// Pauses or resumes a topic.
@@ -75,7 +75,7 @@ pub(crate) type UseStore = Box<dyn FnOnce(&mut dyn Store) + Send>;
 
 /// A call of the user that becomes a part of a batch.
 pub(crate) enum Request {
-    Insert(Box<NewTimeout>),
+    Insert(Box<CheckedTimeout>),
     Reset(Target, When),
     Cancel(Target),
     Requeue(TimeoutId),
@@ -139,8 +139,6 @@ pub(crate) enum AttemptResult {
     NoHandler,
     /// The term was over before the handler could start, so the attempt does not count.
     NotStarted,
-    /// The store has ended the attempt already.
-    Completed,
 }
 
 impl AttemptResult {
@@ -179,13 +177,13 @@ impl<T> Reply<T> {
         (Self { sender: Some(sender), id: None, permit: None, since: Cell::default() }, answer)
     }
 
-    /// Keeps the permit of the call until it is answered.
-    pub(crate) fn holding(mut self, permit: CallPermit) -> Self {
-        self.permit = Some(permit);
+    /// Keeps the permit of the call, if it has one, until it is answered.
+    pub(crate) fn holding(mut self, permit: Option<CallPermit>) -> Self {
+        self.permit = permit;
         self
     }
 
-    /// Returns `true` if the future of the call was dropped.
+    /// Returns `true` if nobody waits for the answer.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.sender.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
@@ -214,6 +212,8 @@ impl<T> Reply<T> {
     }
 
     pub(crate) fn send(mut self, answer: Result<T, Error>) {
+        // The caller may make its next call at once.
+        drop(self.permit.take());
         if let Some(sender) = self.sender.take() {
             send(sender, answer);
         }

@@ -37,7 +37,7 @@ mod pending;
 mod position;
 mod reader;
 
-pub use crate::time::{LeaseTime, Micros, VIRTUAL_START, When, between, micros};
+pub use crate::time::{LeaseTime, Micros, VIRTUAL_START, between, micros};
 pub use dead_letter::DeadLetter;
 pub use divider::{Divided, Divider};
 pub use due::{DueCounts, TopicDue};
@@ -244,6 +244,19 @@ pub trait Store: Reader + 'static {
     /// [`StoreError`] if the store cannot be read.
     fn paused_topics(&mut self) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())
+    }
+
+    /// Connects to the store. The open of a timer calls this once, before all other methods but
+    /// [`describe`](Self::describe) and [`connect_reader`](Self::connect_reader), on the thread of
+    /// the keeper. So a program that opens a timer waits for the store as for any call. The default
+    /// does nothing, for a store that its constructor has opened.
+    ///
+    /// # Errors
+    ///
+    /// The error of the store's crate, which the open of the timer returns as
+    /// [`Error::Open`](crate::Error::Open).
+    fn open(&mut self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Ok(())
     }
 
     /// Becomes a new instance. The keeper calls this when the timer is opened, and again after

@@ -12,17 +12,14 @@ pub const VIRTUAL_START: Micros = 1_000_000_000_000_000;
 
 /// A due time, relative to the store's clock or absolute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
-    /// After this time, which counts from the write.
+pub(crate) enum When {
     In(Micros),
-    /// At this time.
     At(Micros),
 }
 
 impl When {
     /// Returns the due time. A time in the past is now, so that it sorts behind older timeouts.
-    #[must_use]
-    pub fn from(self, now: Micros) -> Micros {
+    pub(crate) fn from(self, now: Micros) -> Micros {
         match self {
             Self::In(delay) => now.saturating_add(delay),
             Self::At(due) => due.max(now),

@@ -1,46 +1,33 @@
-//! The handle of a timer.
+//! The handle of a timer, and the calls about one timeout.
 
 use crate::TimeoutId;
-use crate::answer::{CancelAnswer, ResetAnswer};
-use crate::engine::is_keeper;
+use crate::answer::{CancelAnswer, ResetAnswer, ScheduleAnswer};
+use crate::call::Call;
+use crate::client::Client;
+use crate::engine::handled_here;
 use crate::error::Error;
-use crate::figures::Figures;
-use crate::manual::ManualKeeper;
-use crate::message::{Answer, Message, Reply, Request};
-use crate::new_timeout::after;
-use crate::permits::{CallPermit, CallPermits};
-use crate::reader_thread::ReaderThread;
-use crate::shutdown::Shutdown;
-use crate::store::Store;
-use crate::timetable::Counted;
+use crate::message::{Answer, Request};
+use crate::payload::{AsPayload, Payload};
+use crate::schedule::{NewTimeout, Schedule, check_delay};
+use crate::time::When;
 use crate::topic::Topic;
+use crate::traces::CallSpan;
 use crate::transaction::Target;
-use crossbeam_channel::Sender;
-use std::collections::HashSet;
 use std::fmt;
-use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A caller that finds at least `CROWD` messages in the keeper's queue yields its CPU `YIELDS`
-/// times before it sleeps. While many threads call, the keeper spends most of its time on waking
-/// them, and a thread on a CPU that stays awake is woken quickly. With few callers, yielding would
-/// only cost CPU time.
-const CROWD: usize = 12;
-const YIELDS: usize = 32;
-
 /// A timer whose timeouts survive a restart.
 ///
-/// A timeout is on disk when [`new_timeout`](Self::new_timeout) returns. It has a topic, whose
-/// handler the builder names, a payload, and optionally a key that is unique among the pending
-/// timeouts of the topic. Its handler runs at least once, never before its due time on the store's
-/// clock.
+/// A timeout is on disk when the [`Call`] of [`new_timeout`](Self::new_timeout) answers `Ok`. It
+/// has a topic, whose handler the builder names, a payload, and optionally a key that is unique
+/// among the pending timeouts of the topic. Its handler runs at least once, never before its due
+/// time on the store's clock.
 ///
-/// Calls block until the store has committed. Many threads that call at the same time share a
-/// commit. A method whose name ends in `_async` returns a future instead. If the future is dropped,
-/// its call takes no effect, unless the store writes it already. Clones are handles of the same
-/// timer. When the last one is dropped, the timer stops without waiting for handlers.
+/// Each call is sent when it is made, and its [`Call`] is the answer, which comes when the store
+/// has committed. Calls that are made at the same time share a commit. Clones are handles of the
+/// same timer. When the last one is dropped, the timer stops without waiting for handlers.
 ///
 /// # Examples
 ///
@@ -48,7 +35,7 @@ const YIELDS: usize = 32;
 ///
 /// ```
 /// use std::time::Duration;
-/// use timer_durable::{CancelAnswer, Due, DurableTimer, IfPending, MemoryStore, Topic};
+/// use timer_durable::{CancelAnswer, Due, DurableTimer, MemoryStore, Schedule, Topic};
 ///
 /// const CLOSE: Topic<String> = Topic::new("order.close");
 ///
@@ -59,9 +46,9 @@ const YIELDS: usize = 32;
 /// let (timer, mut driver) = builder.build_manual(MemoryStore::new())?;
 ///
 /// let half_an_hour = Duration::from_secs(1800);
-/// timer.new_timeout_keyed(CLOSE, "17", half_an_hour, "17", IfPending::Keep)?;
-/// timer.new_timeout_keyed(CLOSE, "18", half_an_hour, "18", IfPending::Keep)?;
-/// assert_eq!(timer.cancel(CLOSE, "17")?, CancelAnswer::Cancelled);
+/// timer.schedule(CLOSE, Schedule::after(half_an_hour).key("17"), "17").wait()?;
+/// timer.schedule(CLOSE, Schedule::after(half_an_hour).key("18"), "18").wait()?;
+/// assert_eq!(timer.cancel(CLOSE, "17").wait()?, CancelAnswer::Cancelled);
 /// assert_eq!(driver.advance(half_an_hour), 1);
 /// # Ok::<(), timer_durable::Error>(())
 /// ```
@@ -70,50 +57,109 @@ pub struct DurableTimer {
     pub(crate) inner: Arc<Inner>,
 }
 
+/// A timer. It stops when the last handle drops it.
 pub(crate) struct Inner {
-    pub(crate) parts: Parts,
-    pub(crate) host: Host,
+    pub(crate) client: Arc<Client>,
+    /// The keeper's thread, until `stop` has joined it. There is none on virtual time.
+    pub(crate) thread: Mutex<Option<JoinHandle<()>>>,
 }
-
-/// The parts of a timer that callers use.
-pub(crate) struct Parts {
-    pub(crate) name: String,
-    pub(crate) store: String,
-    pub(crate) keeper: Sender<Message>,
-    pub(crate) reader: ReaderThread,
-    pub(crate) permits: Arc<CallPermits>,
-    pub(crate) read_permits: Arc<CallPermits>,
-    pub(crate) figures: Arc<Figures>,
-    pub(crate) counted: Arc<Counted>,
-    pub(crate) shutdown: Arc<Shutdown>,
-    pub(crate) topics: HashSet<Arc<str>>,
-    pub(crate) max_payload: usize,
-}
-
-/// The place where the keeper takes its turns.
-pub(crate) enum Host {
-    Thread(Mutex<Option<JoinHandle<()>>>),
-    Manual(Arc<ManualKeeper>),
-}
-
-/// The receiver of the answer to a call.
-pub(crate) type AnswerTo<T> = oneshot::Receiver<Result<T, Error>>;
 
 impl DurableTimer {
-    pub(crate) fn new(parts: Parts, host: Host) -> Self {
-        Self { inner: Arc::new(Inner { parts, host }) }
+    pub(crate) fn new(client: Client, thread: Option<JoinHandle<()>>) -> Self {
+        Self { inner: Arc::new(Inner { client: Arc::new(client), thread: Mutex::new(thread) }) }
     }
 
     /// Returns the name of the timer.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.inner.parts.name
+        &self.inner.client.name
     }
 
     /// Returns the description of the store, such as `sqlite:timeouts.db`. It has no password.
     #[must_use]
     pub fn store(&self) -> &str {
-        &self.inner.parts.store
+        &self.inner.client.store
+    }
+
+    /// Schedules a timeout that is due `delay` from now. It is on disk when the call answers. This
+    /// is the short form of [`schedule`](Self::schedule) with [`Schedule::after`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`schedule`](Self::schedule).
+    #[doc(alias = "offer")]
+    #[doc(alias = "perform_in")]
+    #[doc(alias = "enqueue_in")]
+    pub fn new_timeout<P: Payload>(
+        &self,
+        topic: Topic<P>,
+        delay: Duration,
+        payload: &(impl AsPayload<P> + ?Sized),
+    ) -> Call<TimeoutId> {
+        self.insert(topic.with(Schedule::after(delay), payload), ScheduleAnswer::id)
+    }
+
+    /// Schedules a timeout as the schedule describes it. It is on disk when the call answers.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::OutcomeUnknown`] if the commit may or may not have been executed.
+    /// - [`Error::KeyTaken`] if [`IfPending::Refuse`](crate::IfPending::Refuse) refuses, and [`Error::IdTooOld`] if the id was
+    ///   made more than ten minutes ago and the store does not have it.
+    /// - [`Error::UnknownTopic`], [`Error::TooLong`], [`Error::NulCharacter`],
+    ///   [`Error::DelayTooLong`], [`Error::ZeroPeriod`], [`Error::Setting`] and [`Error::Payload`]
+    ///   for arguments that are not allowed.
+    /// - [`Error::QueueFull`] if too many calls wait for the store already.
+    /// - [`Error::Store`] and [`Error::Stopped`].
+    ///
+    /// After all errors but the first one, nothing was scheduled.
+    ///
+    /// # Examples
+    ///
+    /// A call whose outcome is unknown is repeated with the id from its error, so that it makes no
+    /// second timeout:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_durable::{Due, DurableTimer, Error, Fault, IfPending, MemoryStore, Schedule, Topic};
+    ///
+    /// const CLOSE: Topic<String> = Topic::new("order.close");
+    ///
+    /// let store = MemoryStore::new();
+    /// let builder = DurableTimer::builder().topic(CLOSE, |_: &Due<String>| Ok(()));
+    /// let (timer, mut driver) = builder.build_manual(store.clone())?;
+    /// let schedule = Schedule::after(Duration::from_secs(1800)).key("17").if_pending(IfPending::Replace);
+    /// store.inject(Fault::LoseAnswer);
+    /// let answer = match timer.schedule(CLOSE, schedule.clone(), "17").wait() {
+    ///     Err(Error::OutcomeUnknown { id: Some(id), .. }) => timer.schedule(CLOSE, schedule.id(id), "17").wait()?,
+    ///     result => result?,
+    /// };
+    /// # let _ = answer;
+    /// assert_eq!(driver.advance(Duration::from_secs(1800)), 1);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn schedule<P: Payload>(
+        &self,
+        topic: Topic<P>,
+        schedule: Schedule,
+        payload: &(impl AsPayload<P> + ?Sized),
+    ) -> Call<ScheduleAnswer> {
+        self.insert(topic.with(schedule, payload), |answer| answer)
+    }
+
+    fn insert<T: 'static>(&self, new: NewTimeout, read: fn(ScheduleAnswer) -> T) -> Call<T> {
+        let client = &self.inner.client;
+        let call: Result<Call<T>, Error> = client.check(new).map(|mut new| {
+            let key = new.key.as_deref();
+            new.after = key.and_then(|key| handled_here(&client.keeper, &new.topic, key));
+            let span = CallSpan::start(&new.topic, &mut new.traceparent);
+            client.call(Request::Insert(Box::new(new)), move |answer| {
+                let answer = answer.and_then(Answer::scheduled);
+                span.end(answer.as_ref().map(|answer| answer.id()));
+                answer.map(read)
+            })
+        });
+        call.into()
     }
 
     /// Cancels the pending timeout with this key.
@@ -121,10 +167,9 @@ impl DurableTimer {
     /// # Errors
     ///
     /// [`Error::OutcomeUnknown`] if the commit may or may not have been executed. After
-    /// [`Error::Store`], [`Error::Stopped`], and [`Error::OnKeeper`] on the keeper's own thread,
-    /// nothing was changed.
-    pub fn cancel<P>(&self, topic: Topic<P>, key: &str) -> Result<CancelAnswer, Error> {
-        self.call(Request::Cancel(by_key(topic, key))).map(Answer::cancelled)
+    /// [`Error::Store`], [`Error::QueueFull`] and [`Error::Stopped`], nothing was changed.
+    pub fn cancel<P>(&self, topic: Topic<P>, key: &str) -> Call<CancelAnswer> {
+        self.cancel_target(by_key(topic, key))
     }
 
     /// Cancels the pending timeout with this id.
@@ -132,8 +177,12 @@ impl DurableTimer {
     /// # Errors
     ///
     /// As for [`cancel`](Self::cancel).
-    pub fn cancel_by_id(&self, id: TimeoutId) -> Result<CancelAnswer, Error> {
-        self.call(Request::Cancel(Target::Id(id))).map(Answer::cancelled)
+    pub fn cancel_by_id(&self, id: TimeoutId) -> Call<CancelAnswer> {
+        self.cancel_target(Target::Id(id))
+    }
+
+    fn cancel_target(&self, target: Target) -> Call<CancelAnswer> {
+        self.inner.client.call(Request::Cancel(target), |answer| answer.map(Answer::cancelled))
     }
 
     /// Moves the pending timeout with this key to `delay` from now.
@@ -141,8 +190,8 @@ impl DurableTimer {
     /// # Errors
     ///
     /// As for [`cancel`](Self::cancel), and [`Error::DelayTooLong`].
-    pub fn reset<P>(&self, topic: Topic<P>, key: &str, delay: Duration) -> Result<ResetAnswer, Error> {
-        self.call(Request::Reset(by_key(topic, key), after(delay)?)).map(Answer::reset)
+    pub fn reset<P>(&self, topic: Topic<P>, key: &str, delay: Duration) -> Call<ResetAnswer> {
+        self.reset_target(by_key(topic, key), delay)
     }
 
     /// Moves the pending timeout with this id to `delay` from now.
@@ -150,104 +199,16 @@ impl DurableTimer {
     /// # Errors
     ///
     /// As for [`reset`](Self::reset).
-    pub fn reset_by_id(&self, id: TimeoutId, delay: Duration) -> Result<ResetAnswer, Error> {
-        self.call(Request::Reset(Target::Id(id), after(delay)?)).map(Answer::reset)
+    pub fn reset_by_id(&self, id: TimeoutId, delay: Duration) -> Call<ResetAnswer> {
+        self.reset_target(Target::Id(id), delay)
     }
 
-    pub(crate) fn call(&self, request: Request) -> Result<Answer, Error> {
-        self.wait(self.start(|reply| Message::Call(request, reply))?)
-    }
-
-    /// Sends a call, once it has a permit.
-    pub(crate) fn start<T>(&self, call: impl FnOnce(Reply<T>) -> Message) -> Result<AnswerTo<T>, Error> {
-        if is_keeper() {
-            return Err(Error::OnKeeper);
-        }
-        let parts = &self.inner.parts;
-        let permit = parts.permits.take().or_else(|permit| permit.recv()).map_err(|_| Error::Stopped)?;
-        send(&parts.keeper, self.manual(), call, permit)
-    }
-
-    /// Waits for the answer to a call.
-    pub(crate) fn wait<T>(&self, answer: AnswerTo<T>) -> Result<T, Error> {
-        let yields = if self.inner.parts.keeper.len() < CROWD { 0 } else { YIELDS };
-        for _ in 0..yields {
-            match answer.try_recv() {
-                Err(oneshot::TryRecvError::Empty) => std::thread::yield_now(),
-                answered => return answered.unwrap_or(Err(Error::Stopped)),
-            }
-        }
-        answer.recv().unwrap_or(Err(Error::Stopped))
-    }
-
-    pub(crate) fn call_async(&self, request: Request) -> impl Future<Output = Result<Answer, Error>> + Send + use<> {
-        self.start_async(|reply| Message::Call(request, reply))
-    }
-
-    /// Sends a call. Its future returns the answer.
-    pub(crate) fn start_async<T, F>(&self, call: F) -> impl Future<Output = Result<T, Error>> + Send + use<T, F>
-    where
-        T: Send,
-        F: FnOnce(Reply<T>) -> Message + Send,
-    {
-        let (keeper, manual) = (self.inner.parts.keeper.clone(), self.manual().cloned());
-        let sent = match self.inner.parts.permits.take() {
-            Ok(permit) => Ok(send(&keeper, manual.as_ref(), call, permit)),
-            Err(permit) => Err((permit, call)),
-        };
-        async move {
-            let answer = match sent {
-                Ok(answer) => answer,
-                Err((permit, call)) => {
-                    let permit = permit.await.map_err(|_| Error::Stopped)?;
-                    send(&keeper, manual.as_ref(), call, permit)
-                }
-            };
-            answer?.await.unwrap_or(Err(Error::Stopped))
-        }
-    }
-
-    /// Runs a function on the store, between two batches.
-    pub(crate) fn use_store<R: Send + 'static>(
-        &self,
-        function: impl FnOnce(&mut dyn Store) -> Result<R, crate::store::StoreError> + Send + 'static,
-    ) -> Result<R, Error> {
-        if is_keeper() {
-            return Err(Error::OnKeeper);
-        }
-        self.start_use_store(function).recv().unwrap_or(Err(Error::Stopped))
-    }
-
-    /// Runs a function on the store, between two batches. The future returns its result.
-    pub(crate) fn use_store_async<R, F>(&self, function: F) -> impl Future<Output = Result<R, Error>> + Send + use<R, F>
-    where
-        R: Send + 'static,
-        F: FnOnce(&mut dyn Store) -> Result<R, crate::store::StoreError> + Send + 'static,
-    {
-        let answer = self.start_use_store(function);
-        async move { answer.await.unwrap_or(Err(Error::Stopped)) }
-    }
-
-    fn start_use_store<R: Send + 'static>(
-        &self,
-        function: impl FnOnce(&mut dyn Store) -> Result<R, crate::store::StoreError> + Send + 'static,
-    ) -> oneshot::Receiver<Result<R, Error>> {
-        let (reply, answer) = Reply::new();
-        let call = move |store: &mut dyn Store| reply.send(function(store).map_err(Error::from));
-        // A keeper that has ended drops the message, and with it the reply.
-        let _sent = self.inner.parts.keeper.send(Message::UseStore(Box::new(call)));
-        self.settle();
-        answer
-    }
-
-    /// Takes the turns of a manual timer. Does nothing for a timer with a thread.
-    pub(crate) fn settle(&self) {
-        self.manual().into_iter().for_each(|keeper| keeper.settle());
-    }
-
-    /// Returns the keeper of a manual timer.
-    pub(crate) fn manual(&self) -> Option<&Arc<ManualKeeper>> {
-        if let Host::Manual(keeper) = &self.inner.host { Some(keeper) } else { None }
+    fn reset_target(&self, target: Target, delay: Duration) -> Call<ResetAnswer> {
+        let call = check_delay(delay).map(|delay| {
+            let request = Request::Reset(target, When::In(delay));
+            self.inner.client.call(request, |answer| answer.map(Answer::reset))
+        });
+        call.into()
     }
 }
 
@@ -255,19 +216,6 @@ impl fmt::Debug for DurableTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DurableTimer").field("name", &self.name()).finish_non_exhaustive()
     }
-}
-
-/// Sends a call to the keeper, and takes its turns if it has no thread.
-fn send<T>(
-    keeper: &Sender<Message>,
-    manual: Option<&Arc<ManualKeeper>>,
-    call: impl FnOnce(Reply<T>) -> Message,
-    permit: CallPermit,
-) -> Result<AnswerTo<T>, Error> {
-    let (reply, answer) = Reply::new();
-    keeper.send(call(reply.holding(permit))).map_err(|_| Error::Stopped)?;
-    manual.into_iter().for_each(|keeper| keeper.settle());
-    Ok(answer)
 }
 
 pub(crate) fn by_key<P>(topic: Topic<P>, key: &str) -> Target {

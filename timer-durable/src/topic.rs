@@ -1,5 +1,7 @@
 //! Topics, which name handlers and have the rules of their timeouts.
 
+use crate::payload::{AsPayload, Payload};
+use crate::schedule::{NewTimeout, Schedule};
 use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -27,7 +29,7 @@ use timer_executor::panics;
 ///     Ok(())
 /// });
 /// let (timer, _driver) = builder.build_manual(MemoryStore::new())?;
-/// timer.new_timeout(REMIND, Duration::from_secs(86_400), "17")?;
+/// timer.new_timeout(REMIND, Duration::from_secs(86_400), "17").wait()?;
 /// # Ok::<(), timer_durable::Error>(())
 /// ```
 ///
@@ -38,7 +40,7 @@ use timer_executor::panics;
 /// # use timer_durable::{DurableTimer, MemoryStore, Topic};
 /// # const REMIND: Topic<String> = Topic::new("invoice.remind");
 /// # let (timer, _driver) = DurableTimer::builder().build_manual(MemoryStore::new())?;
-/// timer.new_timeout(REMIND, Duration::from_secs(86_400), &17)?;
+/// timer.new_timeout(REMIND, Duration::from_secs(86_400), &17).wait()?;
 /// # Ok::<(), timer_durable::Error>(())
 /// ```
 pub struct Topic<P> {
@@ -106,11 +108,19 @@ impl<P> Topic<P> {
 
     /// Makes a timeout expire if it is more than `limit` late when it could begin. It ends without
     /// a run and is counted in [`Stats::expired`](crate::Stats::expired). The lateness is measured
-    /// as for [`TimeoutBuilder::max_lateness`](crate::TimeoutBuilder::max_lateness).
+    /// as for [`Schedule::max_lateness`].
     #[must_use]
     pub const fn max_lateness(mut self, limit: Duration) -> Self {
         self.rules.max_lateness = Some(limit);
         self
+    }
+}
+
+impl<P: Payload> Topic<P> {
+    /// Returns a timeout for [`DurableTimer::schedule_many`](crate::DurableTimer::schedule_many),
+    /// which has an example.
+    pub fn with(self, schedule: Schedule, payload: &(impl AsPayload<P> + ?Sized)) -> NewTimeout {
+        NewTimeout { topic: self.name, schedule, format: P::FORMAT, payload: payload.encode_as() }
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 ///
 /// A pending timeout whose attempt is running is always kept, because only its handler can end it.
 /// A call in that handler is about the next timeout of the key, see
-/// [`TimeoutBuilder::key`](crate::TimeoutBuilder::key). [`Insert::effect_on`] has all rules as a
+/// [`Schedule::key`](crate::Schedule::key). [`Insert::effect_on`] has all rules as a
 /// table.
 ///
 /// # Examples
@@ -25,13 +25,15 @@ use std::sync::Arc;
 ///
 /// ```
 /// use std::time::Duration;
-/// use timer_durable::{Due, DurableTimer, IfPending, MemoryStore, Topic};
+/// use timer_durable::{Due, DurableTimer, IfPending, MemoryStore, Schedule, Topic};
 ///
 /// const LEASE: Topic<()> = Topic::new("lease.end");
 ///
 /// let (timer, _driver) = DurableTimer::builder().topic(LEASE, |_: &Due<()>| Ok(())).build_manual(MemoryStore::new())?;
-/// timer.new_timeout_keyed(LEASE, "node-7", Duration::from_secs(10), &(), IfPending::Later)?;
-/// timer.new_timeout_keyed(LEASE, "node-7", Duration::from_secs(5), &(), IfPending::Later)?;
+/// for seconds in [10, 5] {
+///     let schedule = Schedule::after(Duration::from_secs(seconds)).key("node-7").if_pending(IfPending::Later);
+///     timer.schedule(LEASE, schedule, &()).wait()?;
+/// }
 /// # Ok::<(), timer_durable::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -54,8 +56,7 @@ pub enum IfPending {
     Update,
     /// Keeps the pending timeout with its id, and gives it the due time, the payload, the period
     /// and the limit of lateness of the call. So it is due when no call has come for a while.
-    /// [`TimeoutBuilder::debounce`](crate::TimeoutBuilder::debounce) also limits how long calls can
-    /// put it off.
+    /// [`Schedule::cap`](crate::Schedule::cap) limits how long calls can put it off.
     Debounce,
     /// Refuses the call.
     Refuse,
@@ -125,6 +126,13 @@ impl Insert {
             traceparent: None,
         }
     }
+
+    /// Reports that a follow-up was not created, because another timeout has its key. A store calls
+    /// this for each timeout of [`Operation::Done`] that it leaves out.
+    pub fn report_taken_key(&self) {
+        let topic = &*self.topic;
+        tracing::info!(topic, id = %self.id, "a follow-up was not created, because another timeout has its key");
+    }
 }
 
 /// The timeout that a call addresses.
@@ -164,7 +172,8 @@ pub enum Operation {
         /// The due time of the next run of a periodic timeout. Its attempts count anew.
         next: Option<Micros>,
         /// Timeouts that are created if the attempt ends. One of them may have the key of this
-        /// timeout, which has no next run then. One whose key is taken is not created.
+        /// timeout, which has no next run then. One whose key is taken is not created, which the
+        /// store [reports](Insert::report_taken_key).
         then: Vec<Insert>,
     },
     /// Ends an attempt that is to be repeated. The run stays the same one, so its

@@ -2,25 +2,24 @@
 
 use crate::TimeoutId;
 use crate::answer::{CancelAnswer, ResetAnswer, ScheduleAnswer};
+use crate::call::Call;
 use crate::engine::{answer_of, insert};
 use crate::error::Error;
 use crate::message::{Answer, Request};
-use crate::new_timeout::{NewTimeout, after, check_length, check_name};
 use crate::payload::{AsPayload, Payload};
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, check_delay};
 use crate::timer::{DurableTimer, by_key};
 use crate::topic::Topic;
-use crate::traces;
 use crate::transaction::Operation;
 use crate::work::{Transaction, Work, WorkError};
-use std::future::Future;
 use std::time::Duration;
 
 /// The longest payload in bytes, as in the functions of PostgreSQL.
 const MAX_PAYLOAD: usize = 1 << 20;
 
 impl Transaction<'_> {
-    /// Schedules a timeout.
+    /// Schedules a timeout that is due `delay` from now. This is the short form of
+    /// [`schedule`](Self::schedule).
     ///
     /// # Errors
     ///
@@ -34,35 +33,24 @@ impl Transaction<'_> {
         self.schedule(topic, Schedule::after(delay), payload).map(ScheduleAnswer::id)
     }
 
-    /// Schedules a timeout with a key or with other rules. Its topic may have its handler in
-    /// another program.
+    /// Schedules a timeout as the schedule describes it. Its topic may have its handler in another
+    /// program.
     ///
     /// In a handler, the key of its own timeout is taken until its attempt has ended, which
     /// [`Due::complete_with`](crate::Due::complete_with) does first.
     ///
     /// # Errors
     ///
-    /// [`Error::TooLong`], [`Error::NulCharacter`], [`Error::ZeroPeriod`] and [`Error::Payload`]
-    /// for arguments that are not allowed, [`Error::KeyTaken`], [`Error::IdTooOld`] and
-    /// [`Error::Store`].
+    /// [`Error::TooLong`], [`Error::NulCharacter`], [`Error::DelayTooLong`], [`Error::ZeroPeriod`],
+    /// [`Error::Setting`] and [`Error::Payload`] for arguments that are not allowed,
+    /// [`Error::KeyTaken`], [`Error::IdTooOld`] and [`Error::Store`].
     pub fn schedule<P: Payload>(
         &mut self,
         topic: Topic<P>,
         schedule: Schedule,
         payload: &(impl AsPayload<P> + ?Sized),
     ) -> Result<ScheduleAnswer, Error> {
-        check_name("topic", topic.name)?;
-        schedule.key.as_deref().map_or(Ok(()), |key| check_name("key", key))?;
-        schedule.traceparent.as_deref().map_or(Ok(()), |trace| check_name("traceparent", trace))?;
-        if schedule.period == Some(0) {
-            return Err(Error::ZeroPeriod);
-        }
-        let payload = payload.encode_as()?;
-        check_length("payload", payload.len(), MAX_PAYLOAD)?;
-        let Schedule { when, key, if_pending, id, period, max_lateness, traceparent } = schedule;
-        let traceparent = traceparent.or_else(|| traces::created(topic.name));
-        let new = NewTimeout::new(topic.name.into(), P::FORMAT, payload);
-        let new = NewTimeout { when, key, if_pending, id, period, max_lateness, traceparent, ..new };
+        let new = topic.with(schedule.traced(topic.name), payload).check(MAX_PAYLOAD)?;
         self.execute(Operation::Insert(insert(new, self.now(), self.instance)))?.scheduled()
     }
 
@@ -81,7 +69,7 @@ impl Transaction<'_> {
     ///
     /// [`Error::DelayTooLong`], and [`Error::Store`] if the store has failed.
     pub fn reset<P>(&mut self, topic: Topic<P>, key: &str, delay: Duration) -> Result<ResetAnswer, Error> {
-        let due = after(delay)?.from(self.now());
+        let due = self.now().saturating_add(check_delay(delay)?);
         self.execute(Operation::Reset { target: by_key(topic, key), due }).map(Answer::reset)
     }
 
@@ -100,8 +88,9 @@ impl DurableTimer {
     /// A store with tables of the user has a call of its own that also gives the connection, such
     /// as the handle of an SQLite file. With PostgreSQL, use the transaction of a driver instead.
     ///
-    /// The call blocks until the transaction is durable. `work` runs on the keeper's thread and
-    /// should only execute a few statements, because all other calls wait for it.
+    /// The call answers when the transaction is durable, with the value of `work`. `work` runs on
+    /// the keeper's thread and should only execute a few statements, because all other calls wait
+    /// for it.
     ///
     /// # Errors
     ///
@@ -125,32 +114,16 @@ impl DurableTimer {
     ///     tx.new_timeout(REMIND, Duration::from_secs(900), "17")?;
     ///     tx.new_timeout(CLOSE, Duration::from_secs(1800), "17")?;
     ///     Ok(())
-    /// })?;
+    /// })
+    /// .wait()?;
     /// assert_eq!(driver.advance(Duration::from_secs(1800)), 2);
     /// # Ok::<(), timer_durable::Error>(())
     /// ```
     pub fn transaction<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<R, WorkError> + Send + 'static,
-    ) -> Result<R, Error> {
+    ) -> Call<R> {
         let (work, result) = Work::new(work);
-        result.of(self.call(Request::Transact(None, work)).map(drop))
-    }
-
-    /// The same as [`transaction`](Self::transaction), but does not block the thread.
-    ///
-    /// # Errors
-    ///
-    /// As for [`transaction`](Self::transaction).
-    pub fn transaction_async<R: Send + 'static, W>(
-        &self,
-        work: W,
-    ) -> impl Future<Output = Result<R, Error>> + Send + use<R, W>
-    where
-        W: FnOnce(&mut Transaction<'_>) -> Result<R, WorkError> + Send + 'static,
-    {
-        let (work, result) = Work::new(work);
-        let call = self.call_async(Request::Transact(None, work));
-        async move { result.of(call.await.map(drop)) }
+        self.inner.client.call(Request::Transact(None, work), |answer| result.of(answer.map(drop)))
     }
 }

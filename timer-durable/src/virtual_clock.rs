@@ -57,7 +57,7 @@ pub(crate) trait Driven: Send + Sync {
 ///     Ok(())
 /// });
 /// let orders = builder.open_on(MemoryStore::new(), &clock)?;
-/// orders.new_timeout(CLOSE, Duration::from_secs(1800), "17")?;
+/// orders.new_timeout(CLOSE, Duration::from_secs(1800), "17").wait()?;
 /// memory.new_timeout(Duration::from_secs(30), |_| println!("closing an idle connection"))?;
 /// driver.advance(Duration::from_secs(3600));
 /// assert_eq!(orders.stats().done, 1);

@@ -29,13 +29,17 @@ fn a_timer_whose_thread_is_refused_does_not_open() {
     std::panic::set_hook(Box::new(|_| {}));
     let (pool, plain, inline) = run_without_room(|| {
         let inline = builder().executor(ImmediateExecutor);
-        (ThreadPoolExecutor::try_new(2), builder().open(MemoryStore::new()), inline.open(MemoryStore::new()))
+        (
+            ThreadPoolExecutor::try_new(2),
+            builder().open(MemoryStore::new()).wait(),
+            inline.open(MemoryStore::new()).wait(),
+        )
     });
     std::panic::set_hook(hook);
     let error = pool.unwrap_err();
     assert!(error.to_string().contains("Resource temporarily unavailable"), "{error}");
     assert!(matches!(plain, Err(Error::ThreadRefused(_))), "the pool: {plain:?}");
     assert!(matches!(inline, Err(Error::ThreadRefused(_))), "the keeper: {inline:?}");
-    let timer = builder().open(MemoryStore::new()).unwrap();
-    assert!(timer.stop(Duration::from_secs(60)).unwrap().released);
+    let timer = builder().open(MemoryStore::new()).wait().unwrap();
+    assert!(timer.stop(Duration::from_secs(60)).wait().unwrap().released);
 }

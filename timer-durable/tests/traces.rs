@@ -14,7 +14,7 @@ use opentelemetry::trace::{Span as _, SpanContext, SpanKind, Status, TraceContex
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, Span, SpanData, SpanProcessor};
-use timer_durable::{Done, Due, DurableTimer, DurableTimerBuilder, Later, MemoryStore, Retry, Topic};
+use timer_durable::{Done, Due, DurableTimer, DurableTimerBuilder, Later, MemoryStore, Retry, Schedule, Topic};
 
 const SECOND: Duration = Duration::from_secs(1);
 const CLOSE: Topic<String> = Topic::new("order.close");
@@ -88,7 +88,7 @@ fn builder() -> DurableTimerBuilder {
             return Err(Retry::new("the shop is closed"));
         }
         global::tracer("test").start("in the handler").end();
-        Ok(Done::then(ARCHIVE, SECOND, due.payload()))
+        Ok(Done::then(ARCHIVE, Schedule::after(SECOND), due.payload()))
     };
     DurableTimer::builder().topic(CLOSE, close).topic(ARCHIVE, |_: &Due<String>| Ok(()))
 }
@@ -98,7 +98,7 @@ fn a_trace_leads_from_the_request_to_the_handler_over_a_restart() {
     exporter();
     let store = MemoryStore::new();
     let (timer, driver) = builder().build_manual(store.clone()).unwrap();
-    let (request, id) = request(|| timer.new_timeout(CLOSE, 60 * SECOND, "17").unwrap());
+    let (request, id) = request(|| timer.new_timeout(CLOSE, 60 * SECOND, "17").wait().unwrap());
     driver.crash();
     drop(timer);
     let (timer, mut driver) = builder().build_manual(store.clone()).unwrap();
@@ -138,15 +138,16 @@ fn each_kind_of_call_has_a_span() {
     };
     let builder = DurableTimer::builder().spawn(|future| future.now_or_never().unwrap()).topic_async(CLOSE, handler);
     let (timer, mut driver) = builder.build_manual(MemoryStore::new()).unwrap();
-    let call = || timer.timeout_builder(CLOSE, "17").after(SECOND);
+    let soon = || Schedule::after(SECOND);
+    let call = |schedule| timer.schedule(CLOSE, schedule, "17");
     let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let (request, ()) = request(|| {
-        call().schedule_async().now_or_never().unwrap().unwrap();
-        timer.schedule_many([call(), call()]).unwrap();
-        timer.transaction(|tx| Ok(tx.new_timeout(CLOSE, SECOND, "later")?)).unwrap();
-        call().traceparent(given).schedule().unwrap();
-        call().traceparent("no trace at all").schedule().unwrap();
-        call().traceparent(&"7".repeat(256)).schedule().unwrap_err();
+        call(soon()).now_or_never().unwrap().unwrap();
+        timer.schedule_many([CLOSE.with(soon(), "17"), CLOSE.with(soon(), "17")]).wait().unwrap();
+        timer.transaction(|tx| Ok(tx.new_timeout(CLOSE, SECOND, "later")?)).wait().unwrap();
+        call(soon().traceparent(given)).wait().unwrap();
+        call(soon().traceparent("no trace at all")).wait().unwrap();
+        call(soon().traceparent("7".repeat(256))).wait().unwrap_err();
     });
     assert_eq!(driver.advance(SECOND), 6);
     let spans = spans_of(request.trace_id());
@@ -161,8 +162,8 @@ fn each_kind_of_call_has_a_span() {
 #[test]
 fn work_on_the_thread_of_the_keeper_belongs_to_its_caller() {
     exporter();
-    let timer = DurableTimer::builder().topic_elsewhere(CLOSE).open(MemoryStore::new()).unwrap();
-    let work = || timer.transaction(|tx| Ok(tx.new_timeout(CLOSE, SECOND, "17")?)).unwrap();
+    let timer = DurableTimer::builder().topic_elsewhere(CLOSE).open(MemoryStore::new()).wait().unwrap();
+    let work = || timer.transaction(|tx| Ok(tx.new_timeout(CLOSE, SECOND, "17")?)).wait().unwrap();
     let (request, _) = request(work);
     assert_eq!(names(&spans_of(request.trace_id())), ["request", "schedule order.close"]);
 }
@@ -187,11 +188,11 @@ fn a_tracer_that_panics_costs_spans_only() {
             false => builder.topic(topic, move |_: &Due<String>| run()),
         };
         let (timer, mut driver) = builder.build_manual(MemoryStore::new()).unwrap();
-        let call = || timer.timeout_builder(topic, "17").after(SECOND);
-        call().schedule().unwrap();
-        drop(call().schedule_async());
-        timer.schedule_many([call(), call()]).unwrap();
-        timer.transaction(move |tx| Ok(tx.new_timeout(topic, SECOND, "17")?)).unwrap();
+        let soon = || Schedule::after(SECOND);
+        timer.schedule(topic, soon(), "17").wait().unwrap();
+        drop(timer.schedule(topic, soon(), "17"));
+        timer.schedule_many([topic.with(soon(), "17"), topic.with(soon(), "17")]).wait().unwrap();
+        timer.transaction(move |tx| Ok(tx.new_timeout(topic, SECOND, "17")?)).wait().unwrap();
         // ORDERING: Relaxed, as above.
         assert_eq!((driver.advance(3600 * SECOND), runs.load(Ordering::Relaxed)), (5, 5), "{name}, {is_async}");
     }
@@ -200,7 +201,7 @@ fn a_tracer_that_panics_costs_spans_only() {
 #[test]
 fn the_keeper_outlives_a_span_that_it_drops_last() {
     exporter();
-    let timer = DurableTimer::builder().topic_elsewhere(CLOSE).open(MemoryStore::new()).unwrap();
+    let timer = DurableTimer::builder().topic_elsewhere(CLOSE).open(MemoryStore::new()).wait().unwrap();
     let context = Context::new().with_span(global::tracer("test").start_with_context("end panics", &Context::new()));
     let (reached, wait) = std::sync::mpsc::channel();
     let (go, going) = std::sync::mpsc::channel::<()>();
@@ -210,12 +211,12 @@ fn the_keeper_outlives_a_span_that_it_drops_last() {
     };
     let future = {
         let _guard = context.clone().attach();
-        timer.transaction_async(work)
+        timer.transaction(work)
     };
     wait.recv().unwrap();
     drop((future, context));
     go.send(()).unwrap();
-    timer.new_timeout(CLOSE, SECOND, "17").unwrap();
+    timer.new_timeout(CLOSE, SECOND, "17").wait().unwrap();
 }
 
 #[test]
@@ -223,7 +224,7 @@ fn the_span_of_a_handler_that_is_dropped_has_failed() {
     exporter();
     let builder = DurableTimer::builder().spawn(drop).topic_async(CLOSE, |_: Due<String>| async { Ok(()) });
     let (timer, mut driver) = builder.build_manual(MemoryStore::new()).unwrap();
-    let (request, _) = request(|| timer.new_timeout(CLOSE, SECOND, "17").unwrap());
+    let (request, _) = request(|| timer.new_timeout(CLOSE, SECOND, "17").wait().unwrap());
     driver.advance(SECOND);
     let spans = spans_of(request.trace_id());
     assert_eq!(names(&spans), ["request", "schedule order.close", "process order.close"]);

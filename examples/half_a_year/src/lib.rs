@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use timer_adapters::tokio;
-use timer_durable::{Due, DurableTimer, DurableTimerBuilder, Error, IfPending, Topic};
+use timer_durable::{Due, DurableTimer, DurableTimerBuilder, Error, IfPending, Schedule, Topic};
 use tokio::time::{Duration, timeout};
 
 const IDLE: Duration = Duration::from_secs(600);
@@ -33,14 +33,14 @@ impl Shop {
         let [closed, paid, lost] = [(); 3].map(|()| note.clone());
         let close = move |due: &Due<String>| {
             let order = due.payload().clone();
-            due.complete_with(move |tx| Ok(tx.cancel(PAY, &order)?))?;
+            due.complete_with(move |tx| Ok(tx.cancel(PAY, &order)?)).wait()?;
             closed(format!("{} is closed unpaid", due.payload()));
             Ok(())
         };
         let pay = move |due: &Due<String>| {
             bank().inspect_err(|_| paid(format!("{} is refused, attempt {}", due.payload(), due.attempt())))?;
             let order = due.payload().clone();
-            due.complete_with(move |tx| Ok(tx.cancel(CLOSE, &order)?))?;
+            due.complete_with(move |tx| Ok(tx.cancel(CLOSE, &order)?)).wait()?;
             paid(format!("{} is paid", due.payload()));
             Ok(())
         };
@@ -55,8 +55,8 @@ impl Shop {
     /// Serves a connection until it is idle for too long. Each request is an order.
     pub async fn serve(&self, mut requests: tokio::sync::mpsc::Receiver<String>) -> Result<(), Error> {
         while let Ok(Some(order)) = timeout(IDLE, requests.recv()).await {
-            self.timer.new_timeout_keyed_async(CLOSE, &order, TIME_TO_PAY, &order, IfPending::Keep).await?;
-            self.timer.new_timeout_keyed_async(PAY, &order, IDLE, &order, IfPending::Keep).await?;
+            self.timer.schedule(CLOSE, Schedule::after(TIME_TO_PAY).key(&order), &order).await?;
+            self.timer.schedule(PAY, Schedule::after(IDLE).key(&order), &order).await?;
         }
         (self.note)("a connection is closed".to_owned());
         Ok(())
@@ -64,6 +64,9 @@ impl Shop {
 
     /// Renews the lease of a worker.
     pub async fn renew(&self, worker: &str) -> Result<(), Error> {
-        self.timer.new_timeout_keyed_async(LEASE, worker, TIME_TO_RENEW, worker, IfPending::Later).await.map(drop)
+        self.timer
+            .schedule(LEASE, Schedule::after(TIME_TO_RENEW).key(worker).if_pending(IfPending::Later), worker)
+            .await
+            .map(drop)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use timer_adapters::tokio;
 use timer_core::Timer;
-use timer_durable::{Done, Due, DurableTimer, MemoryStore, Retry, Topic, VirtualClock};
+use timer_durable::{Done, Due, DurableTimer, MemoryStore, Retry, Schedule, Topic, VirtualClock};
 use timer_durable_sqlite::SqliteStore;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::spawn_blocking;
@@ -38,13 +38,13 @@ fn timeouts_of_one_instant_run_in_the_documented_order() {
             ::tokio::time::sleep(HOUR).await;
             theirs();
         });
-        second.new_timeout(RUN, HOUR, "second").unwrap();
+        second.new_timeout(RUN, HOUR, "second").wait().unwrap();
         tokio::spawn(async move {
             sleep(HOUR).await;
             ours();
         });
-        first.new_timeout(RUN, HOUR, "first, a").unwrap();
-        first.new_timeout(RUN, HOUR, "first, b").unwrap();
+        first.new_timeout(RUN, HOUR, "first, a").wait().unwrap();
+        first.new_timeout(RUN, HOUR, "first, b").wait().unwrap();
         Timer::current().new_timeout(HOUR, move |_| memory()).unwrap();
         sleep(2 * HOUR).await;
     });
@@ -62,18 +62,18 @@ fn time_waits_for_reads_calls_and_handlers() {
             .spawn(|future| _ = tokio::spawn(future))
             .topic_async(SLOW, |_: Due<()>| async {
                 sleep(HOUR).await;
-                Ok(Done::then(RUN, HOUR, &"next".to_owned()))
+                Ok(Done::then(RUN, Schedule::after(HOUR), &"next".to_owned()))
             })
             .topic(RUN, move |due: &Due<String>| Ok::<(), Retry>(events.send(due.payload().clone())?))
             .open_on(SqliteStore::open(folder.path().join("a")).unwrap(), &clock)
             .unwrap();
         let begin = Instant::now();
         let call = timer.clone();
-        spawn_blocking(move || call.new_timeout(RUN, 9 * HOUR, "last")).await.unwrap().unwrap();
-        assert_eq!(timer.get_async(RUN, "no key").await.unwrap().map(|found| found.id), None);
-        assert_eq!(timer.counts_async().await.unwrap().pending, 1);
+        spawn_blocking(move || call.new_timeout(RUN, 9 * HOUR, "last").wait()).await.unwrap().unwrap();
+        assert_eq!(timer.get(RUN, "no key").await.unwrap().map(|found| found.id), None);
+        assert_eq!(timer.counts().await.unwrap().pending, 1);
         assert_eq!(begin.elapsed(), Duration::ZERO);
-        timer.new_timeout_async(SLOW, HOUR, &()).await.unwrap();
+        timer.new_timeout(SLOW, HOUR, &()).await.unwrap();
         for (hours, event) in [(3, "next"), (9, "last")] {
             assert_eq!((received.recv().await.as_deref(), begin.elapsed()), (Some(event), hours * HOUR));
         }

@@ -26,6 +26,7 @@ use timer_durable_postgres::PostgresStore;
 use timer_durable_postgres::prelude::*;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Closes an order. The payload is its number.
 const CLOSE: Topic<String> = Topic::new("order.close");
@@ -56,18 +57,31 @@ fn main() -> Result<(), Box<dyn Error>> {
         .spawn(move |handler| _ = spawner.spawn(handler))
         .topic_async(CLOSE, move |due| close(orders.clone(), due))
         // The next process at this address goes on at once, and any other one after 15 s.
-        .open(PostgresStore::connect(&url)?.node(&address))?;
+        .open(PostgresStore::new(&url)?.node(&address))
+        .wait()?;
 
     let routes = Router::new()
         .route("/orders", post(place))
         .route("/orders/{number}", get(show))
         .route("/orders/{number}/payment", post(pay))
-        .with_state(Shop { pool, timer, time_to_pay });
+        .with_state(Shop { pool, timer: timer.clone(), time_to_pay });
     runtime.block_on(async {
         let listener = TcpListener::bind(address).await?;
         println!("http://{}/orders", listener.local_addr()?);
-        Ok(axum::serve(listener, routes).await?)
+        let ended = ended(signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        axum::serve(listener, routes).with_graceful_shutdown(ended).await?;
+        let report = timer.stop(Duration::from_secs(10)).await?; // before the system kills the process
+        println!("stopped, {} handlers were cut off", report.unfinished);
+        Ok(())
     })
+}
+
+/// Waits until the system or a user asks the process to end.
+async fn ended(mut terminate: Signal, mut interrupt: Signal) {
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
 }
 
 /// Writes an order and its timeout, and answers with its number.
@@ -86,7 +100,7 @@ async fn show(State(shop): State<Shop>, Path(number): Path<String>) -> Result<St
     let Some((item, state)): Option<(String, String)> = order.fetch_optional(&shop.pool).await? else {
         return Err(Failure(StatusCode::NOT_FOUND, format!("there is no order {number}\n")));
     };
-    let closes = shop.timer.get_async(CLOSE, &number).await?.map(|timeout| {
+    let closes = shop.timer.get(CLOSE, &number).await?.map(|timeout| {
         let left = timeout.deadline().duration_since(SystemTime::now()).unwrap_or_default();
         format!(", closes in {} s", left.as_secs())
     });

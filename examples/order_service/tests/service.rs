@@ -1,6 +1,8 @@
-//! The service as its users see it. It is killed while an order is open, and closes it later.
+//! The service as its users see it. It is killed while an order is open, and closes it later. Asked
+//! to end, it stops its timer.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test panics on an unexpected error")]
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -11,8 +13,7 @@ use std::time::{Duration, Instant};
 struct Service {
     process: Child,
     address: String,
-    /// The service may print further lines.
-    _output: BufReader<ChildStdout>,
+    output: BufReader<ChildStdout>,
 }
 
 impl Service {
@@ -24,11 +25,16 @@ impl Service {
         let mut output = BufReader::new(process.stdout.take().unwrap());
         output.read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix("http://").and_then(|line| line.strip_suffix("/orders"));
-        Self {
-            process,
-            address: address.unwrap_or_else(|| panic!("no address in '{line}'")).to_owned(),
-            _output: output,
-        }
+        Self { process, address: address.unwrap_or_else(|| panic!("no address in '{line}'")).to_owned(), output }
+    }
+
+    /// Asks the service to end and returns its last lines.
+    fn end(mut self, signal: Signal) -> String {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
+        let mut lines = String::new();
+        self.output.read_to_string(&mut lines).unwrap();
+        assert!(self.process.wait().unwrap().success());
+        lines
     }
 
     /// Sends a request and returns the status and the body of the answer.
@@ -45,7 +51,8 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        self.process.kill().unwrap();
+        // It may have ended.
+        let _ended = self.process.kill();
         self.process.wait().unwrap();
     }
 }
@@ -71,6 +78,12 @@ fn check(program: &str, store: &str) {
         thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(service.ask("GET", "/orders/1", ""), (200, "a lamp: paid".to_owned()));
+
+    assert_eq!(service.ask("POST", "/orders", "a chair"), (200, "3".to_owned()));
+    assert!(service.end(Signal::TERM).ends_with("stopped, 0 handlers were cut off\n"));
+    let service = Service::start(program, store, "600");
+    assert!(service.ask("GET", "/orders/3", "").1.starts_with("a chair: open"));
+    assert!(service.end(Signal::INT).ends_with("stopped, 0 handlers were cut off\n"));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::out::{Run, Stop};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 use timer_core::executor::ThreadPoolExecutor;
-use timer_durable::{Due, DurableTimer, Retry, Topic};
+use timer_durable::{Due, DurableTimer, Retry, Schedule, Topic};
 
 const NEIGHBOR: Topic<()> = Topic::new("neighbor");
 
@@ -36,8 +36,8 @@ pub(crate) fn run(run: &Run) -> Result<(), Stop> {
     let timer = &subject.timer;
     let mut measure = |name| lag_of(&subject, &mut lags, run, name).map_err(Stop::because);
     let schedule = |count: usize| {
-        let all = (0..count).map(|_| timer.timeout_builder(NEIGHBOR, &()).after(Duration::ZERO));
-        timer.schedule_many(all).map(drop).map_err(Stop::because)
+        let all = (0..count).map(|_| NEIGHBOR.with(Schedule::after(Duration::ZERO), &()));
+        timer.schedule_many(all).wait().map(drop).map_err(Stop::because)
     };
 
     measure("neighbor=none")?;
@@ -49,7 +49,7 @@ pub(crate) fn run(run: &Run) -> Result<(), Stop> {
     measure("neighbor=hangs")?;
     drop(open);
 
-    timer.pause(NEIGHBOR).map_err(Stop::because)?;
+    timer.pause(NEIGHBOR).wait().map_err(Stop::because)?;
     (0..ROWS / 1_000).try_for_each(|_| schedule(1_000))?;
     measure("neighbor=paused")
 }

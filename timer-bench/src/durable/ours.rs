@@ -1,30 +1,29 @@
 //! The durable timer of this workspace, with its defaults.
 
 use super::subject::{Micros, OnRun, Subject, payload};
-use futures::executor::block_on;
-use std::pin::Pin;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
-use timer_durable::{Due, DurableTimer, DurableTimerBuilder, Error, Store, TimeoutId, Topic};
+use timer_durable::{Call, Due, DurableTimer, DurableTimerBuilder, Store, TimeoutId, Topic};
 use timer_durable_postgres::PostgresStore;
 use timer_durable_sqlite::SqliteStore;
 
 const TOPIC: Topic<Vec<u8>> = Topic::new("bench");
 
-type Call = Pin<Box<dyn Future<Output = Result<TimeoutId, Error>> + Send>>;
+/// The most calls of [`Subject::submit`] that have no answer, half of what a timer accepts.
+const MAX_SUBMITTED: usize = 8_192;
 
 pub(crate) struct Ours {
     pub(super) timer: DurableTimer,
     /// The calls of [`Subject::submit`], which a thread waits for.
-    calls: Sender<Call>,
+    calls: SyncSender<Call<TimeoutId>>,
 }
 
 impl Ours {
     /// Opens a timer that has the topic of the cases beside those of `builder`.
     pub(super) fn open_with(builder: DurableTimerBuilder, store: &str, on_run: OnRun) -> Result<Self, String> {
         let store: Box<dyn Store> = if store.starts_with("postgres") {
-            Box::new(PostgresStore::connect(store).map_err(|error| error.to_string())?)
+            Box::new(PostgresStore::new(store).map_err(|error| error.to_string())?)
         } else {
             Box::new(SqliteStore::open(store).map_err(|error| error.to_string())?)
         };
@@ -33,10 +32,10 @@ impl Ours {
             on_run(Micros::try_from(due.as_micros()).unwrap_or(Micros::MAX));
             Ok(())
         };
-        let timer = builder.topic(TOPIC, handler).open(store);
+        let timer = builder.topic(TOPIC, handler).open(store).wait();
         let timer = timer.map_err(|error| error.to_string())?;
-        let (calls, submitted) = channel::<Call>();
-        thread::spawn(move || submitted.into_iter().for_each(|call| _ = block_on(call)));
+        let (calls, submitted) = sync_channel::<Call<TimeoutId>>(MAX_SUBMITTED);
+        thread::spawn(move || submitted.into_iter().for_each(|call| _ = call.wait()));
         Ok(Self { timer, calls })
     }
 }
@@ -49,11 +48,11 @@ impl Subject for Ours {
     }
 
     fn schedule(&self, delay: Duration) -> Result<(), String> {
-        self.timer.new_timeout(TOPIC, delay, &payload()).map(drop).map_err(|error| error.to_string())
+        self.timer.new_timeout(TOPIC, delay, &payload()).wait().map(drop).map_err(|error| error.to_string())
     }
 
     fn submit(&self, delay: Duration) -> Result<(), String> {
-        let call = self.timer.new_timeout_async(TOPIC, delay, &payload());
-        self.calls.send(Box::pin(call)).map_err(|error| error.to_string())
+        let call = self.timer.new_timeout(TOPIC, delay, &payload());
+        self.calls.send(call).map_err(|error| error.to_string())
     }
 }

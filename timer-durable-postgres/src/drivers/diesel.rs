@@ -1,6 +1,6 @@
 //! The driver diesel, whose calls block.
 
-use super::{Answer, PostgresTransaction, Question, Value, unknown_answer};
+use super::{FromAnswer, PostgresTransaction, Question, Value, unknown_answer};
 use diesel::connection::LoadConnection;
 use diesel::pg::Pg;
 use diesel::query_builder::{BoxedSqlQuery, SqlQuery};
@@ -14,9 +14,9 @@ pub enum Diesel {}
 
 #[diagnostic::do_not_recommend]
 impl<C: LoadConnection<Backend = Pg>> PostgresTransaction<Diesel> for &mut C {
-    type Answer<R: Answer> = QueryResult<R>;
+    type Answer<R: FromAnswer> = QueryResult<R>;
 
-    fn ask<R: Answer>(self, question: Question) -> Self::Answer<R> {
+    fn ask<R: FromAnswer>(self, question: Question) -> Self::Answer<R> {
         question.query()?.get_result::<Row>(self)?.parse()
     }
 }
@@ -29,7 +29,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn parse<R: Answer>(self) -> QueryResult<R> {
+    pub(super) fn parse<R: FromAnswer>(self) -> QueryResult<R> {
         R::parse(&self.answer).ok_or_else(|| Error::DeserializationError(unknown_answer(&self.answer).into_inner()))
     }
 }

@@ -16,10 +16,11 @@ mod tokio_postgres;
 
 use std::future::Future;
 use std::pin::Pin;
-use std::time::Duration;
-use timer_durable::store::{When, micros};
+use std::time::{Duration, UNIX_EPOCH};
+use timer_durable::store::micros;
 use timer_durable::{
-    AsPayload, CancelAnswer, Due, Payload, PayloadError, ResetAnswer, Schedule, ScheduleAnswer, TimeoutId, Topic,
+    AsPayload, CancelAnswer, Due, DueTime, Payload, PayloadError, ResetAnswer, Schedule, ScheduleAnswer, TimeoutId,
+    Topic,
 };
 
 /// A transaction, or a connection, of a PostgreSQL driver. The compiler finds `Driver` by itself.
@@ -37,10 +38,10 @@ use timer_durable::{
 pub trait PostgresTransaction<Driver>: Sized {
     /// The result of a call, `Result<R, E>` with the error `E` of the driver. An asynchronous
     /// driver has a future of it.
-    type Answer<R: Answer>;
+    type Answer<R: FromAnswer>;
 
     #[doc(hidden)]
-    fn ask<R: Answer>(self, question: Question) -> Self::Answer<R>;
+    fn ask<R: FromAnswer>(self, question: Question) -> Self::Answer<R>;
 }
 
 /// The future of a call.
@@ -62,12 +63,12 @@ enum Value {
 }
 
 /// An answer to a call in the user's own transaction.
-pub trait Answer: Sized + Send + 'static {
+pub trait FromAnswer: Sized + Send + 'static {
     #[doc(hidden)]
     fn parse(text: &str) -> Option<Self>;
 }
 
-impl Answer for ScheduleAnswer {
+impl FromAnswer for ScheduleAnswer {
     fn parse(text: &str) -> Option<Self> {
         let (answer, id) = text.split_once(' ')?;
         let id: TimeoutId = id.parse().ok()?;
@@ -80,7 +81,7 @@ impl Answer for ScheduleAnswer {
     }
 }
 
-impl Answer for CancelAnswer {
+impl FromAnswer for CancelAnswer {
     fn parse(text: &str) -> Option<Self> {
         match text {
             "cancelled" => Some(Self::Cancelled),
@@ -91,7 +92,7 @@ impl Answer for CancelAnswer {
     }
 }
 
-impl Answer for ResetAnswer {
+impl FromAnswer for ResetAnswer {
     fn parse(text: &str) -> Option<Self> {
         match text {
             "reset" => Some(Self::Reset),
@@ -102,7 +103,7 @@ impl Answer for ResetAnswer {
     }
 }
 
-impl Answer for () {
+impl FromAnswer for () {
     fn parse(text: &str) -> Option<Self> {
         (text == "completed").then_some(())
     }
@@ -182,13 +183,13 @@ pub trait TopicExt<P>: Sized {
     {
         let (topic, schema) = self.in_store();
         let schedule = schedule.traced(topic.name());
-        let (due, time) = match schedule.when {
-            When::In(delay) => ("timer.now() + $7", delay),
-            When::At(at) => ("$7", at),
+        let (due, time) = match schedule.due {
+            DueTime::After(delay) => ("timer.now() + $7", delay),
+            DueTime::At(at) => ("$7", at.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO)),
         };
         let text = format!(
             "select answer || ' ' || timeout as answer
-             from timer.schedule_and_tell($1, $2, $3, $4, $5, $6::text::uuid, {due}, $8, $9, $10)"
+             from timer.schedule_and_tell($1, $2, $3, $4, $5, $6::text::uuid, {due}, $8, $9, $10, $11)"
         );
         let values = vec![
             Value::Text(Some(topic.name().to_owned())),
@@ -197,10 +198,11 @@ pub trait TopicExt<P>: Sized {
             Value::Number(Some(P::FORMAT.into())),
             Value::Text(Some(schedule.if_pending.name().to_owned())),
             Value::Text(schedule.id.map(|id| id.to_string())),
-            Value::Number(Some(time)),
-            Value::Number(schedule.period),
-            Value::Number(schedule.max_lateness),
+            Value::Number(Some(micros(time))),
+            Value::Number(schedule.period.map(micros)),
+            Value::Number(schedule.max_lateness.map(micros)),
             Value::Text(schedule.traceparent),
+            Value::Number(schedule.cap.map(micros)),
         ];
         tx.ask(Question::new(schema, &text, values))
     }

@@ -1,6 +1,6 @@
 //! The driver sea-orm, in two versions.
 
-use super::{Answer, BoxFuture, PostgresTransaction, Question, Value, unknown_answer};
+use super::{BoxFuture, FromAnswer, PostgresTransaction, Question, Value, unknown_answer};
 
 /// Implements the driver for a version of sea-orm, whose method `$query` takes a statement.
 macro_rules! implement {
@@ -11,9 +11,9 @@ macro_rules! implement {
 
         #[diagnostic::do_not_recommend]
         impl<'t, C: $sea_orm::ConnectionTrait> PostgresTransaction<$driver> for &'t C {
-            type Answer<R: Answer> = BoxFuture<'t, Result<R, $sea_orm::DbErr>>;
+            type Answer<R: FromAnswer> = BoxFuture<'t, Result<R, $sea_orm::DbErr>>;
 
-            fn ask<R: Answer>(self, question: Question) -> Self::Answer<R> {
+            fn ask<R: FromAnswer>(self, question: Question) -> Self::Answer<R> {
                 use $sea_orm::{DbBackend, DbErr, Statement};
                 Box::pin(async move {
                     let value = |value| match value {
@@ -34,9 +34,9 @@ macro_rules! implement {
 
         #[diagnostic::do_not_recommend]
         impl<'t, C: $sea_orm::ConnectionTrait> PostgresTransaction<$driver> for &'t mut C {
-            type Answer<R: Answer> = BoxFuture<'t, Result<R, $sea_orm::DbErr>>;
+            type Answer<R: FromAnswer> = BoxFuture<'t, Result<R, $sea_orm::DbErr>>;
 
-            fn ask<R: Answer>(self, question: Question) -> Self::Answer<R> {
+            fn ask<R: FromAnswer>(self, question: Question) -> Self::Answer<R> {
                 PostgresTransaction::<$driver>::ask(&*self, question)
             }
         }

@@ -1,6 +1,6 @@
 //! The driver sqlx, in two versions.
 
-use super::{Answer, BoxFuture, PostgresTransaction, Question, Value, unknown_answer};
+use super::{BoxFuture, FromAnswer, PostgresTransaction, Question, Value, unknown_answer};
 
 /// Stands for the driver in [`PostgresTransaction`].
 #[derive(Debug)]
@@ -11,9 +11,9 @@ pub enum Sqlx {}
 macro_rules! implement {
     ($sqlx:ident, $safe:expr) => {
         impl<'t> PostgresTransaction<Sqlx> for &'t mut $sqlx::PgConnection {
-            type Answer<R: Answer> = BoxFuture<'t, Result<R, $sqlx::Error>>;
+            type Answer<R: FromAnswer> = BoxFuture<'t, Result<R, $sqlx::Error>>;
 
-            fn ask<R: Answer>(self, question: Question) -> Self::Answer<R> {
+            fn ask<R: FromAnswer>(self, question: Question) -> Self::Answer<R> {
                 Box::pin(async move {
                     let text = question.text;
                     let mut query = $sqlx::query_scalar::<$sqlx::Postgres, String>($safe(&text));
@@ -33,9 +33,9 @@ macro_rules! implement {
         }
 
         impl<'t> PostgresTransaction<Sqlx> for &'t mut $sqlx::Transaction<'_, $sqlx::Postgres> {
-            type Answer<R: Answer> = BoxFuture<'t, Result<R, $sqlx::Error>>;
+            type Answer<R: FromAnswer> = BoxFuture<'t, Result<R, $sqlx::Error>>;
 
-            fn ask<R: Answer>(self, question: Question) -> Self::Answer<R> {
+            fn ask<R: FromAnswer>(self, question: Question) -> Self::Answer<R> {
                 (&mut **self).ask(question)
             }
         }

@@ -1,6 +1,6 @@
 //! The driver tokio-postgres.
 
-use super::{Answer, BoxFuture, PostgresTransaction, Question, Value, unknown_answer};
+use super::{BoxFuture, FromAnswer, PostgresTransaction, Question, Value, unknown_answer};
 use std::error::Error;
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::private::BytesMut;
@@ -12,9 +12,9 @@ pub enum TokioPostgres {}
 
 #[diagnostic::do_not_recommend]
 impl<'t, C: GenericClient + Sync> PostgresTransaction<TokioPostgres> for &'t C {
-    type Answer<R: Answer> = BoxFuture<'t, Result<R, tokio_postgres::Error>>;
+    type Answer<R: FromAnswer> = BoxFuture<'t, Result<R, tokio_postgres::Error>>;
 
-    fn ask<R: Answer>(self, question: Question) -> Self::Answer<R> {
+    fn ask<R: FromAnswer>(self, question: Question) -> Self::Answer<R> {
         Box::pin(async move {
             let values: Vec<(&(dyn ToSql + Sync), Type)> =
                 question.values.iter().map(|value| (value as _, value.sql_type())).collect();
@@ -26,9 +26,9 @@ impl<'t, C: GenericClient + Sync> PostgresTransaction<TokioPostgres> for &'t C {
 
 #[diagnostic::do_not_recommend]
 impl<'t, C: GenericClient + Sync> PostgresTransaction<TokioPostgres> for &'t mut C {
-    type Answer<R: Answer> = BoxFuture<'t, Result<R, tokio_postgres::Error>>;
+    type Answer<R: FromAnswer> = BoxFuture<'t, Result<R, tokio_postgres::Error>>;
 
-    fn ask<R: Answer>(self, question: Question) -> Self::Answer<R> {
+    fn ask<R: FromAnswer>(self, question: Question) -> Self::Answer<R> {
         PostgresTransaction::<TokioPostgres>::ask(&*self, question)
     }
 }
@@ -62,7 +62,7 @@ impl ToSql for Value {
 
 struct Parsed<R>(R);
 
-impl<'r, R: Answer> FromSql<'r> for Parsed<R> {
+impl<'r, R: FromAnswer> FromSql<'r> for Parsed<R> {
     fn from_sql(ty: &Type, raw: &'r [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
         let text = <&str>::from_sql(ty, raw)?;
         R::parse(text).map(Self).ok_or_else(|| unknown_answer(text).into_inner())

@@ -111,6 +111,10 @@ impl Store for PostgresStore {
         self.topics("select topic from timer.paused order by topic")
     }
 
+    fn open(&mut self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Ok(self.connect()?)
+    }
+
     fn rejoin(&mut self) -> Result<(), StoreError> {
         let result = self.join();
         self.check(result)

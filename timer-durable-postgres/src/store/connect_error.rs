@@ -110,6 +110,12 @@ impl fmt::Display for ConnectError {
 
 impl std::error::Error for ConnectError {}
 
+impl From<std::convert::Infallible> for ConnectError {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}
+
 impl From<ConnectError> for timer_durable::Error {
     fn from(error: ConnectError) -> Self {
         Self::Open(Box::new(error))

@@ -3,11 +3,10 @@
 use super::agenda::Task;
 use super::clock::Clock;
 use super::column::uuid;
-use super::connect;
 use super::link::Link;
 use super::listen::Listener;
 use super::look::Frontier;
-use super::{PostgresStore, SHARDS};
+use super::{PostgresStore, SHARDS, lost};
 use std::time::{Duration, Instant};
 use timer_durable::TimeoutId;
 use timer_durable::store::LeaseTime;
@@ -142,18 +141,10 @@ impl PostgresStore {
 
     /// Performs step 1 of a join.
     fn take_connection(&mut self) -> Result<(), StoreError> {
-        let limit = self.lease.limit();
-        let connection = match self.fresh.take() {
-            Some(connection) => connection,
-            None => {
-                self.figures.reconnects += 1;
-                let connected = connect::connect(&self.access, limit);
-                let connected = connected.map_err(|error| StoreError::Failed(error.to_string()))?;
-                self.pooled |= connected.pooled;
-                connected.connection
-            }
-        };
-        self.link = Some(Link::new(connection, limit, self.pooled)?);
+        self.figures.reconnects += u64::from(self.fresh.is_none() && self.has_joined);
+        self.connect().map_err(|error| StoreError::Failed(error.to_string()))?;
+        let connection = self.fresh.take().ok_or_else(lost)?;
+        self.link = Some(Link::new(connection, self.lease.limit(), self.pooled)?);
         // The listening connection may lead to another server, or nowhere.
         self.listener = None;
         Ok(())

@@ -48,7 +48,6 @@ pub use reader::PostgresReader;
 
 use agenda::{Agenda, Interval};
 use clock::Clock;
-use connect::Connected;
 use connection::{Access, PostgresConnection};
 use lease::Lease;
 use link::Link;
@@ -90,13 +89,14 @@ const WARNINGS: Duration = Duration::from_secs(60);
 ///
 /// const CLOSE: Topic<String> = Topic::new("order.close");
 ///
-/// let store = PostgresStore::connect("postgres://shop@db.example/shop")?;
+/// let store = PostgresStore::new("postgres://shop@db.example/shop")?;
 /// let timer = DurableTimer::builder()
 ///     .topic(CLOSE, |due: &Due<String>| {
 ///         println!("closing order {}", due.payload());
 ///         Ok(())
 ///     })
-///     .open(store.lease(Duration::from_secs(10)))?;
+///     .open(store.lease(Duration::from_secs(10)))
+///     .wait()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct PostgresStore {
@@ -154,17 +154,16 @@ impl std::fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    fn open(access: Access) -> Result<Self, ConnectError> {
-        let lease = Lease::new();
-        let Connected { connection, pooled } = connect::connect(&access, lease.limit())?;
+    /// Returns a store that has no connection.
+    fn of(access: Access) -> Self {
         let now = Instant::now();
-        Ok(Self {
+        Self {
             access,
             name: None,
-            lease,
-            pooled,
+            lease: Lease::new(),
+            pooled: false,
             link: None,
-            fresh: Some(connection),
+            fresh: None,
             instance: 0,
             tried: Vec::new(),
             has_joined: false,
@@ -188,7 +187,23 @@ impl PostgresStore {
             counts: Interval::new(now, COUNT),
             removal: Removal::new(now),
             warnings: Interval::new(now, WARNINGS),
-        })
+        }
+    }
+
+    /// Connects to the server, and installs the schema `timer` if the database is empty. Does
+    /// nothing if the store has a connection. The open of a timer does this on the keeper's thread.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`] if the server cannot be reached or used, or if the database has tables of
+    /// other programs and no schema `timer`.
+    pub fn connect(&mut self) -> Result<(), ConnectError> {
+        if self.link.is_none() && self.fresh.is_none() {
+            let connected = connect::connect(&self.access, self.lease.limit())?;
+            self.pooled |= connected.pooled;
+            self.fresh = Some(connected.connection);
+        }
+        Ok(())
     }
 
     /// Returns the schema as a script for `psql`.

@@ -27,24 +27,24 @@ type Provider = Arc<dyn Fn() -> Result<String, Box<dyn Error + Send + Sync>> + S
 /// A password that changes, and a separate schema, because two services share the database:
 ///
 /// ```no_run
-/// use timer_durable_postgres::PostgresOptions;
+/// use timer_durable_postgres::{PostgresOptions, PostgresStore};
 ///
-/// let store = PostgresOptions::from_url("postgres://shop@db.example/shop?sslmode=verify-full")?
+/// let options = PostgresOptions::from_url("postgres://shop@db.example/shop?sslmode=verify-full")?
 ///     .password(|| Ok(std::fs::read_to_string("/run/secrets/database")?))
-///     .schema("billing")
-///     .connect()?;
+///     .schema("billing");
+/// let store = PostgresStore::new(options)?;
 /// # Ok::<(), timer_durable_postgres::ConnectError>(())
 /// ```
 ///
 /// Settings of [`tokio_postgres`], and a connector for encrypted connections:
 ///
 /// ```no_run
-/// use timer_durable_postgres::{PostgresOptions, tokio_postgres};
+/// use timer_durable_postgres::{PostgresOptions, PostgresStore, tokio_postgres};
 ///
 /// # fn connect(connector: tokio_postgres::NoTls) -> Result<(), timer_durable_postgres::ConnectError> {
 /// let mut config = tokio_postgres::Config::new();
 /// config.host("db.example").user("shop").dbname("shop");
-/// let store = PostgresOptions::from(config).tls(connector).connect()?;
+/// let store = PostgresStore::new(PostgresOptions::from(config).tls(connector))?;
 /// # Ok(())
 /// # }
 /// ```
@@ -88,6 +88,22 @@ impl From<Config> for PostgresOptions {
             password: None,
             schema: "timer".to_owned(),
         }
+    }
+}
+
+impl TryFrom<&str> for PostgresOptions {
+    type Error = ConnectError;
+
+    fn try_from(url: &str) -> Result<Self, ConnectError> {
+        Self::from_url(url)
+    }
+}
+
+impl TryFrom<&String> for PostgresOptions {
+    type Error = ConnectError;
+
+    fn try_from(url: &String) -> Result<Self, ConnectError> {
+        Self::from_url(url)
     }
 }
 
@@ -201,29 +217,20 @@ impl PostgresOptions {
         self
     }
 
-    /// Connects to the server. Installs the schema if the database is empty.
+    /// Installs the schema, as [`PostgresStore::install`](crate::PostgresStore::install) does.
     ///
     /// # Errors
     ///
-    /// As [`PostgresStore::connect`].
-    pub fn connect(self) -> Result<PostgresStore, ConnectError> {
-        PostgresStore::open(self.access()?)
-    }
-
-    /// Installs the schema, as [`PostgresStore::install`] does.
-    ///
-    /// # Errors
-    ///
-    /// As [`PostgresStore::install`].
+    /// As [`PostgresStore::install`](crate::PostgresStore::install).
     pub fn install(self) -> Result<(), ConnectError> {
         connect::connect_and_install(&self.access()?, Lease::new().limit())
     }
 
-    /// Replaces the functions of the schema, as [`PostgresStore::upgrade`] does.
+    /// Replaces the functions of the schema, as [`PostgresStore::upgrade`](crate::PostgresStore::upgrade) does.
     ///
     /// # Errors
     ///
-    /// As [`PostgresStore::upgrade`].
+    /// As [`PostgresStore::upgrade`](crate::PostgresStore::upgrade).
     pub fn upgrade(self) -> Result<(), ConnectError> {
         connect::connect_and_upgrade(&self.access()?, Lease::new().limit())
     }
@@ -334,15 +341,14 @@ fn fields(line: &str) -> Vec<String> {
 }
 
 impl PostgresStore {
-    /// Connects to a server. Installs the schema `timer` if the database is empty.
-    /// [`PostgresOptions`] has more settings, such as a password that changes.
+    /// Returns a store with these settings, which are a URL, [`PostgresOptions`] or a
+    /// [`Config`](tokio_postgres::Config). It connects when the timer is opened.
     ///
     /// # Errors
     ///
-    /// [`ConnectError`] if the server cannot be reached or used, or if the database has tables of
-    /// other programs and no schema `timer`.
-    pub fn connect(url: &str) -> Result<Self, ConnectError> {
-        PostgresOptions::from_url(url)?.connect()
+    /// [`ConnectError::Url`] and [`ConnectError::Setting`] for settings that are not allowed.
+    pub fn new(options: impl TryInto<PostgresOptions, Error: Into<ConnectError>>) -> Result<Self, ConnectError> {
+        Ok(Self::of(options.try_into().map_err(Into::into)?.access()?))
     }
 
     /// Installs the schema `timer` into a database that has tables of other programs. Does nothing

@@ -326,15 +326,16 @@ end
 $$;
 
 -- Schedules a timeout in the caller's transaction, as the drivers of the Rust crate do. All times are
--- microseconds. Answers created, kept or moved, with the id of the timeout that is pending then. A call
+-- microseconds, and `p_cap` is a delay. Answers created, kept or moved, with the id of the timeout that is pending then. A call
 -- whose id the store has already answers created.
 create function timer.schedule_and_tell(
     p_topic text, p_key text, p_payload bytea, p_format bigint, p_if_pending text, p_id uuid, p_due bigint,
-    p_period bigint, p_max_lateness bigint, p_traceparent text, out answer text, out timeout uuid
+    p_period bigint, p_max_lateness bigint, p_traceparent text, p_cap bigint, out answer text, out timeout uuid
 ) language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     v_id uuid := coalesce(p_id, (lpad(to_hex(timer.now() / 1000), 12, '0') || 'ffffffff'
         || substr(replace(gen_random_uuid()::text, '-', ''), 1, 12))::uuid);
+    v_cap bigint := timer.now() + p_cap;
     v_put record;
 begin
     if p_if_pending is null or p_if_pending not in ('keep', 'replace', 'earlier', 'later', 'update', 'debounce', 'refuse') then
@@ -353,9 +354,13 @@ begin
         raise exception 'period, max_lateness: % and % us were given; a period must be positive, and no lateness negative',
             p_period, p_max_lateness using errcode = 'invalid_parameter_value';
     end if;
+    if p_cap < 0 or p_cap is not null and p_if_pending <> 'debounce' then
+        raise exception 'cap: % us was given with if_pending %; allowed is a positive one with debounce', p_cap, p_if_pending
+            using errcode = 'invalid_parameter_value';
+    end if;
     select * into v_put from timer.put(
-        v_id, p_due, p_topic, p_key, p_if_pending, p_format::smallint, p_payload, p_period, p_max_lateness,
-        timer.repeatable_until(v_id, -1), floor(random() * 64)::smallint, true, -1, null, p_traceparent
+        v_id, least(p_due, v_cap), p_topic, p_key, p_if_pending, p_format::smallint, p_payload, p_period, p_max_lateness,
+        timer.repeatable_until(v_id, -1), floor(random() * 64)::smallint, true, -1, v_cap, p_traceparent
     );
     if p_if_pending = 'refuse' and v_put.answer = 'kept' then
         raise exception 'the key has a pending timeout, %', v_put.other using errcode = 'unique_violation';
@@ -371,42 +376,43 @@ $$;
 
 -- Schedules a timeout in the caller's transaction, and returns the id of the timeout that is pending
 -- then. `if_pending` is keep, replace, earlier, later, update, debounce or refuse. `format` tells the handler how to read
--- the payload: 1 is bytes, 2 is text, 3 is JSON. It is due after `delay` or at the time `at`. `traceparent`
--- is the trace to which the call belongs, in the format of the W3C.
+-- the payload: 1 is bytes, 2 is text, 3 is JSON. It is due after `delay` or at the time `at`, and with
+-- debounce at the latest `cap` after the call that has created it. `traceparent` is the trace to which the
+-- call belongs, in the format of the W3C.
 create function timer.schedule(
     topic text, payload bytea, delay interval default null, key text default null, if_pending text default 'keep',
     id uuid default null, format smallint default 1, at timestamptz default null, period interval default null,
-    max_lateness interval default null, traceparent text default null
+    max_lateness interval default null, traceparent text default null, cap interval default null
 ) returns uuid language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     return timeout from timer.schedule_and_tell(
         topic, key, payload, format, if_pending, id, timer.due(delay, at),
         (extract(epoch from period) * 1000000)::bigint, (extract(epoch from max_lateness) * 1000000)::bigint,
-        traceparent);
+        traceparent, (extract(epoch from cap) * 1000000)::bigint);
 end
 $$;
 
 create function timer.schedule(
     topic text, payload text, delay interval default null, key text default null, if_pending text default 'keep',
     id uuid default null, at timestamptz default null, period interval default null, max_lateness interval default null,
-    traceparent text default null
+    traceparent text default null, cap interval default null
 ) returns uuid language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     return timer.schedule(
         topic, convert_to(payload, 'UTF8'), delay, key, if_pending, id, 2::smallint, at, period, max_lateness,
-        traceparent);
+        traceparent, cap);
 end
 $$;
 
 create function timer.schedule(
     topic text, payload jsonb, delay interval default null, key text default null, if_pending text default 'keep',
     id uuid default null, at timestamptz default null, period interval default null, max_lateness interval default null,
-    traceparent text default null
+    traceparent text default null, cap interval default null
 ) returns uuid language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     return timer.schedule(
         topic, convert_to(payload::text, 'UTF8'), delay, key, if_pending, id, 3::smallint, at, period, max_lateness,
-        traceparent);
+        traceparent, cap);
 end
 $$;
 

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use timer_durable::TimeoutId;
 use timer_durable::store::{Divider, Micros, StoreError};
-use timer_durable::transaction::{Attempt, Operation, Outcome, Target};
+use timer_durable::transaction::{Attempt, Insert, Operation, Outcome, Target};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -147,6 +147,7 @@ impl Writer<'_> {
             }
         };
         let mut committed = None;
+        let mut inserted = Vec::new();
         for row in &rows {
             let number = row.get(0);
             if number == FENCE_ROW {
@@ -163,7 +164,11 @@ impl Writer<'_> {
                     }
                 }
                 Some(part) => {
-                    for (id, n) in tables.executed(part, row.get(2)) {
+                    let executed = tables.executed(part, row.get(2));
+                    if part == Part::Inserted {
+                        inserted.clone_from(&executed);
+                    }
+                    for (id, n) in executed {
                         outcomes[n] = match (part, &batch[n]) {
                             (Part::Inserted, Operation::Insert(_)) => Some(Outcome::Created { replaced: None }),
                             // The end itself has its row in another part.
@@ -176,6 +181,12 @@ impl Writer<'_> {
             }
         }
         let now = committed.ok_or(StoreError::Fenced)?;
+        for (operation, outcome) in batch.iter().zip(&outcomes) {
+            if let (Operation::Done { then, .. }, Some(Outcome::Changed(_))) = (operation, outcome) {
+                let is_left_out = |then: &&Insert| inserted.iter().all(|(id, _)| *id != then.id);
+                then.iter().filter(is_left_out).for_each(Insert::report_taken_key);
+            }
+        }
         Ok(Draft { now, outcomes, ids })
     }
 

@@ -1,7 +1,6 @@
 //! The conformance suite of stores.
 
 use timer_durable::conformance;
-use timer_durable_postgres::PostgresStore;
 
 use super::{Database, LEASE, postgres_server};
 
@@ -10,7 +9,7 @@ fn the_store_passes_the_suite() {
     let Some(server) = postgres_server::shared() else { return };
     conformance::run(|| {
         let name = server.create_database();
-        PostgresStore::connect(&server.url(&name)).expect("the store connects")
+        crate::connected(&server.url(&name)).expect("the store connects")
     });
 }
 
@@ -19,7 +18,7 @@ fn the_store_passes_the_suite_of_shared_stores() {
     let Some(server) = postgres_server::shared() else { return };
     conformance::run_shared(|| {
         let url = server.url(&server.create_database());
-        [(); 2].map(|()| PostgresStore::connect(&url).expect("the store connects").lease(LEASE))
+        [(); 2].map(|()| crate::connected(&url).expect("the store connects").lease(LEASE))
     });
 }
 
@@ -30,7 +29,7 @@ fn twenty_nodes_install_the_schema_once() {
     let nodes: Vec<_> = (0..20)
         .map(|_| {
             let url = url.clone();
-            std::thread::spawn(move || PostgresStore::connect(&url).map(drop))
+            std::thread::spawn(move || crate::connected(&url).map(drop))
         })
         .collect();
     for node in nodes {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use timer_durable::store::{Reader, Store};
 use timer_durable::transaction::{Insert, Operation};
-use timer_durable::{Due, DurableTimer, Error, Filter, StoreError, TimeoutState};
+use timer_durable::{Due, DurableTimer, Error, Filter, Schedule, StoreError, TimeoutState};
 use timer_durable_postgres::{ConnectError, PostgresReader, PostgresStore};
 
 use super::{Database, LEASE};
@@ -17,7 +17,7 @@ use timer_durable_tests::postgres_server::{Server, Shutdown};
 use timer_durable_tests::t;
 
 fn refused(url: &str) -> ConnectError {
-    PostgresStore::connect(url).expect_err("the store cannot be used")
+    crate::connected(url).expect_err("the store cannot be used")
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_database_of_another_program_is_left_alone() {
     assert!(matches!(error, ConnectError::NotInstalled { .. }), "{error}");
     PostgresStore::install(&database.url()).unwrap();
     PostgresStore::install(&database.url()).unwrap();
-    PostgresStore::connect(&database.url()).unwrap();
+    crate::connected(&database.url()).unwrap();
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn the_printed_script_installs_the_schema() {
     let Some(database) = Database::create() else { return };
     database.sql("create table orders(number int)");
     database.sql(PostgresStore::schema());
-    PostgresStore::connect(&database.url()).unwrap();
+    crate::connected(&database.url()).unwrap();
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_missing_right_is_named() {
     assert!(matches!(error, ConnectError::MissingRights { .. }), "{error}");
     assert!(error.to_string().contains("sequence instance"), "{error}");
     database.sql("grant usage on all sequences in schema timer to reader");
-    PostgresStore::connect(&url).unwrap().rejoin().unwrap();
+    crate::connected(&url).unwrap().rejoin().unwrap();
 }
 
 /// Returns a block of SQL of the book with another name of the role.
@@ -117,7 +117,7 @@ fn the_rights_of_the_book_are_enough() {
     let url = format!("postgres://{shop}:right@127.0.0.1:{}/{}", database.server.port(), database.name);
     assert!(matches!(refused(&url), ConnectError::MissingRights { .. }));
     database.sql(&rights(0, &shop));
-    let mut node = super::Node(PostgresStore::connect(&url).unwrap().lease(LEASE));
+    let mut node = super::Node(crate::connected(&url).unwrap().lease(LEASE));
     node.0.rejoin().unwrap();
     let id = node.insert();
     node.attempt(id);
@@ -218,24 +218,24 @@ fn a_read_leaves_nothing_in_doubt() {
 fn a_stop_keeps_its_limit_while_the_server_hangs() {
     let Some(database) = Database::create() else { return };
     // With the lease of 15 s, a statement may take 7.5 s.
-    let store = PostgresStore::connect(&database.url()).unwrap();
-    let timer = DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).unwrap();
-    timer.counts().unwrap();
+    let store = PostgresStore::new(&database.url()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).wait().unwrap();
+    timer.counts().wait().unwrap();
     database.server.signal("-STOP", &database.name);
-    let call = timer.new_timeout_async(t(), Duration::from_secs(60), &"a".to_owned());
+    let call = timer.new_timeout(t(), Duration::from_secs(60), &"a".to_owned());
     let begun = Instant::now();
-    let report = timer.stop(Duration::from_millis(100)).unwrap();
+    let report = timer.stop(Duration::from_millis(100)).wait().unwrap();
     let took = begun.elapsed();
     database.server.signal("-CONT", &database.name);
     assert!(!report.released && took < Duration::from_secs(3), "{report:?} after {took:?}");
-    let _answered = futures::executor::block_on(call);
+    let _answered = call.wait();
 }
 
 #[test]
 fn restarts_of_the_server_are_survived() {
     let Some(mut server) = Server::start_for_tests() else { return };
     let name = server.create_database();
-    let mut store = PostgresStore::connect(&server.url(&name)).unwrap();
+    let mut store = crate::connected(&server.url(&name)).unwrap();
     store.rejoin().unwrap();
     for how in [Shutdown::Fast, Shutdown::Immediate] {
         let mut node = super::Node(store);
@@ -256,8 +256,8 @@ fn restarts_of_the_server_are_survived() {
 #[test]
 fn calls_wait_for_a_server_that_restarts() {
     let Some(mut server) = Server::start_for_tests() else { return };
-    let store = PostgresStore::connect(&server.url(&server.create_database())).unwrap().lease(LEASE);
-    let timer = DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).unwrap();
+    let store = PostgresStore::new(&server.url(&server.create_database())).unwrap().lease(LEASE);
+    let timer = DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).wait().unwrap();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let caller = scope.spawn(|| {
@@ -265,12 +265,12 @@ fn calls_wait_for_a_server_that_restarts() {
                 let call = || timer.new_timeout(t(), Duration::from_secs(600), &String::new());
                 (!is_over.load(Ordering::Relaxed)).then(call)
             });
-            calls.filter_map(Result::err).collect::<Vec<Error>>()
+            calls.filter_map(|call| call.wait().err()).collect::<Vec<Error>>()
         });
         for how in [Shutdown::Fast, Shutdown::Immediate] {
             server.stop(how);
             server.launch();
-            let _after_joining = timer.new_timeout(t(), Duration::ZERO, &String::new());
+            let _after_joining = timer.new_timeout(t(), Duration::ZERO, &String::new()).wait();
         }
         is_over.store(true, Ordering::Relaxed);
         let errors = caller.join().unwrap();
@@ -284,48 +284,48 @@ fn calls_wait_for_a_server_that_restarts() {
 #[test]
 fn calls_behind_the_one_that_loses_the_connection_wait() {
     let Some(database) = Database::create() else { return };
-    let store = PostgresStore::connect(&database.url()).unwrap();
-    let timer = DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).unwrap();
+    let store = PostgresStore::new(&database.url()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).wait().unwrap();
     database.sql(
         "create function public.leave() returns trigger language plpgsql as
              'begin perform pg_terminate_backend(pg_backend_pid()); return new; end';
          create trigger leave before insert on timer.paused for each row execute function public.leave()",
     );
-    timer.counts().unwrap();
+    timer.counts().wait().unwrap();
     // The next turn has all calls but the first one.
     database.server.signal("-STOP", &database.name);
-    let first = timer.new_timeout_async(t(), Duration::from_secs(600), &String::new());
+    let first = timer.new_timeout(t(), Duration::from_secs(600), &String::new());
     thread::park_timeout(Duration::from_millis(300));
-    let pause = timer.pause_async(t::<String>());
-    let many = timer.schedule_many_async([timer.timeout_builder(t(), &String::new()).after(Duration::from_secs(600))]);
-    let last = timer.new_timeout_async(t(), Duration::from_secs(600), &String::new());
+    let pause = timer.pause(t::<String>());
+    let many = timer.schedule_many([t().with(Schedule::after(Duration::from_secs(600)), &String::new())]);
+    let last = timer.new_timeout(t(), Duration::from_secs(600), &String::new());
     database.server.signal("-CONT", &database.name);
-    futures::executor::block_on(first).unwrap();
-    let pause = futures::executor::block_on(pause);
+    first.wait().unwrap();
+    let pause = pause.wait();
     assert!(matches!(pause, Err(Error::OutcomeUnknown { .. })), "{pause:?}");
-    futures::executor::block_on(many).unwrap();
-    futures::executor::block_on(last).unwrap();
+    many.wait().unwrap();
+    last.wait().unwrap();
 }
 
 #[test]
 fn a_stop_tells_that_the_shards_were_not_handed_back() {
     let Some(database) = Database::create() else { return };
     let open = || {
-        let store = PostgresStore::connect(&database.url()).unwrap();
-        DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).unwrap()
+        let store = PostgresStore::new(&database.url()).unwrap();
+        DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).wait().unwrap()
     };
-    assert!(open().stop(Duration::from_secs(30)).unwrap().released);
+    assert!(open().stop(Duration::from_secs(30)).wait().unwrap().released);
     let timer = open();
     database.sql("drop function timer.leave");
-    assert!(!timer.stop(Duration::from_secs(30)).unwrap().released);
+    assert!(!timer.stop(Duration::from_secs(30)).wait().unwrap().released);
 }
 
 #[test]
 fn an_impossible_topic_has_no_dead_letters() {
     let Some(database) = Database::create() else { return };
-    let store = PostgresStore::connect(&database.url()).unwrap();
-    let timer = DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).unwrap();
-    assert_eq!(timer.dead_letters(Some("a\0"), None, 9).unwrap(), []);
+    let store = PostgresStore::new(&database.url()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).wait().unwrap();
+    assert_eq!(timer.dead_letters(Some("a\0"), None, 9).wait().unwrap(), []);
 }
 
 /// Forwards connections to a server. As soon as `frozen` is set it reads no more answers, like a

@@ -131,6 +131,14 @@ fn keys_have_the_meaning_of_the_call() {
     assert_ne!(schedule("1 second", "replace"), first);
     assert!(due() < before);
     assert_eq!(database.sql("select timer.cancel('topic', 'key'), timer.cancel('topic', 'key')"), "cancelled|unknown");
+    let debounce = |key: &str, delay: &str, cap: &str| {
+        database
+            .sql(&format!("select timer.schedule('topic', 'x'::text, '{delay}', '{key}', 'debounce', cap => '{cap}')"));
+        database.sql(&format!("select round((due - timer.now()) / 6e7) from timer.timeout where key = '{key}'"))
+    };
+    assert_eq!(debounce("often", "10 minutes", "30 minutes"), "10");
+    assert_eq!(debounce("often", "50 minutes", "2 hours"), "30", "the cap of the first call");
+    assert_eq!(debounce("once", "2 hours", "1 hour"), "60");
 }
 
 #[test]
@@ -145,6 +153,7 @@ fn bad_arguments_are_named() {
         ("'topic', ''::text, '1 s', at => now()", "allowed is one of both"),
         ("'topic', repeat('x', 1048577), '1 s'", "payload: 1048577 bytes were given; at most 1048576 are allowed"),
         ("'topic', ''::text, '1 s', period => '0'", "a period must be positive"),
+        ("'topic', ''::text, '1 s', 'key', cap => '1 s'", "allowed is a positive one with debounce"),
     ] {
         let statement = format!("select timer.schedule({arguments})");
         let output = database.server.psql(&database.name).args(["-c", &statement]).output().unwrap();

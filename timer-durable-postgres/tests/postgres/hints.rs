@@ -61,8 +61,8 @@ fn a_full_queue_of_notifications_delays_nothing_by_more_than_a_look() {
         let sender = sender.clone();
         let handler = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
         // With a lease this long, no renewal is due in this test.
-        let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE * 300);
-        DurableTimer::builder().topic(t(), handler).open(store).unwrap()
+        let store = PostgresStore::new(&database.url()).unwrap().lease(LEASE * 300);
+        DurableTimer::builder().topic(t(), handler).open(store).wait().unwrap()
     };
     let first = open();
     let idle = fill(&database);
@@ -78,8 +78,8 @@ fn a_full_queue_of_notifications_delays_nothing_by_more_than_a_look() {
         std::thread::park_timeout(Duration::from_millis(20));
     }
     for n in 0..20 {
-        first.new_timeout(t(), Duration::from_millis(n), &format!("{n}")).unwrap();
-        second.new_timeout(t(), Duration::from_millis(n), &format!("{}", n + 20)).unwrap();
+        first.new_timeout(t(), Duration::from_millis(n), &format!("{n}")).wait().unwrap();
+        second.new_timeout(t(), Duration::from_millis(n), &format!("{}", n + 20)).wait().unwrap();
     }
     let mut ran: Vec<u32> = (0..40).map(|_| fired.recv_timeout(PATIENCE).unwrap().parse().unwrap()).collect();
     ran.sort_unstable();
@@ -89,10 +89,10 @@ fn a_full_queue_of_notifications_delays_nothing_by_more_than_a_look() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("too many notifications"), "{refused:?}");
     database.sql(&format!("set timer_durable.notify = off; {schedule}"));
     assert_eq!(fired.recv_timeout(PATIENCE).unwrap(), "of a user");
-    first.pause(t::<String>()).unwrap();
-    second.resume(t::<String>()).unwrap();
+    first.pause(t::<String>()).wait().unwrap();
+    second.resume(t::<String>()).wait().unwrap();
     for timer in [first, second] {
-        assert!(timer.stop(PATIENCE).unwrap().released);
+        assert!(timer.stop(PATIENCE).wait().unwrap().released);
     }
     if let Some(mut idle) = idle {
         idle.kill().unwrap();

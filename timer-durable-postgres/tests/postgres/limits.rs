@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use timer_durable::store::{Reader, Store};
 use timer_durable::transaction::{Insert, Operation};
-use timer_durable_postgres::PostgresStore;
 
 use super::pooler::Pooler;
 use super::{Database, LEASE, join};
@@ -14,7 +13,7 @@ use super::{Database, LEASE, join};
 fn a_limit_of_idle_sessions_does_not_hold_for_the_store() {
     let Some(database) = Database::create() else { return };
     database.sql(&format!("alter database {} set idle_session_timeout = 200", database.name));
-    let store = PostgresStore::connect(&database.url()).unwrap();
+    let store = crate::connected(&database.url()).unwrap();
     thread::park_timeout(Duration::from_millis(600));
     let mut node = super::Node(store.lease(LEASE * 3600));
     node.0.rejoin().unwrap();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use timer_durable::store::{Reader, Store};
 use timer_durable::transaction::{Insert, Operation, Outcome, Target};
 use timer_durable::{
-    CancelAnswer, Due, DurableTimer, Error, IfPending, Retry, ScheduleAnswer, StoreError, TimeoutId, Topic,
+    CancelAnswer, Due, DurableTimer, Error, IfPending, Retry, Schedule, ScheduleAnswer, StoreError, TimeoutId, Topic,
 };
 use timer_durable_postgres::PostgresStore;
 
@@ -55,15 +55,15 @@ fn open(url: &str) -> (DurableTimer, mpsc::Receiver<String>) {
     let (sender, fired) = mpsc::channel();
     let record =
         move |due: &Due<String>| sender.send(format!("{} {}", due.payload(), due.attempt())).map_err(Retry::new);
-    let store = PostgresStore::connect(url).unwrap().lease(LEASE);
-    (DurableTimer::builder().topic(t(), record).open(store).unwrap(), fired)
+    let store = PostgresStore::new(url).unwrap().lease(LEASE);
+    (DurableTimer::builder().topic(t(), record).open(store).wait().unwrap(), fired)
 }
 
 /// Schedules timeouts and waits for each, which takes longer than a lease.
 fn others_go_on(timer: &DurableTimer, fired: &mpsc::Receiver<String>) {
     let begun = std::time::Instant::now();
     for n in 0.. {
-        timer.new_timeout(t(), Duration::ZERO, &format!("other{n}")).unwrap();
+        timer.new_timeout(t(), Duration::ZERO, &format!("other{n}")).wait().unwrap();
         assert_eq!(fired.recv_timeout(PATIENCE).unwrap(), format!("other{n} 1"));
         if begun.elapsed() > 2 * LEASE {
             break;
@@ -87,7 +87,7 @@ pub(super) fn lock_a_row(database: &Database, url: &str, end: &str) {
     assert_eq!(session.ask("select 1"), "1", "connected, so that the lock comes before the timeout is due");
     // On a busy machine the timeout may run before the lock.
     let mut lock = || {
-        timer.new_timeout_keyed(t(), "17", SOON, &"17".to_owned(), IfPending::Keep).unwrap();
+        timer.schedule(t(), Schedule::after(SOON).key("17"), &"17".to_owned()).wait().unwrap();
         session.ask("savepoint lock; select timer.cancel('t', '17')") == "cancelled" || {
             session.ask("rollback to lock; select 1");
             assert_eq!(fired.recv_timeout(PATIENCE).unwrap(), "17 1");
@@ -96,15 +96,15 @@ pub(super) fn lock_a_row(database: &Database, url: &str, end: &str) {
     };
     assert!((0..10).any(|_| lock()));
     others_go_on(&timer, &fired);
-    let cancel = timer.cancel_async(t::<()>(), "17");
+    let cancel = timer.cancel(t::<()>(), "17");
     others_go_on(&timer, &fired);
     session.end(end);
-    let cancelled = futures::executor::block_on(cancel).unwrap();
+    let cancelled = cancel.wait().unwrap();
     let ran = if end == "commit" || cancelled == CancelAnswer::Cancelled { None } else { Some("17 1".to_owned()) };
     if ran.is_some() {
         assert_eq!(fired.recv_timeout(PATIENCE).ok(), ran, "the timeout runs when its lock has ended");
     }
-    assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
+    assert_eq!(timer.stop(PATIENCE).wait().unwrap().unfinished, 0);
     assert!(fired.try_recv().is_err(), "{end}");
     assert_eq!(database.sql("select count(*) from timer.timeout where ended is null"), "0");
 }
@@ -113,14 +113,14 @@ pub(super) fn lock_a_row(database: &Database, url: &str, end: &str) {
 fn a_call_about_a_locked_row_fails_after_a_while() {
     let Some(database) = Database::create() else { return };
     let (timer, fired) = open(&database.url());
-    timer.new_timeout_keyed(t(), "17", PATIENCE, &"17".to_owned(), IfPending::Keep).unwrap();
+    timer.schedule(t(), Schedule::after(PATIENCE).key("17"), &"17".to_owned()).wait().unwrap();
     let mut session = Session::begin(&database);
     session.ask("select 1 from timer.timeout for update");
-    let error = timer.cancel(t::<()>(), "17").unwrap_err();
+    let error = timer.cancel(t::<()>(), "17").wait().unwrap_err();
     assert!(matches!(error, Error::Store(StoreError::Locked)), "{error}");
     others_go_on(&timer, &fired);
     session.end("rollback");
-    assert_eq!(timer.cancel(t::<()>(), "17").unwrap(), CancelAnswer::Cancelled);
+    assert_eq!(timer.cancel(t::<()>(), "17").wait().unwrap(), CancelAnswer::Cancelled);
 }
 
 #[test]
@@ -128,17 +128,18 @@ fn an_insert_whose_key_is_locked_waits_for_the_lock() {
     let Some(database) = Database::create() else { return };
     let (timer, fired) = open(&database.url());
     let keys: Vec<String> = (0..40).map(|n| n.to_string()).collect();
-    let schedule = |key: &String| timer.new_timeout_keyed_async(t(), key, 2 * PATIENCE, key, IfPending::Replace);
+    let schedule =
+        |key: &String| timer.schedule(t(), Schedule::after(2 * PATIENCE).key(key).if_pending(IfPending::Replace), key);
     let first: Vec<_> = keys.iter().map(schedule).collect();
-    let first: Vec<TimeoutId> = first.into_iter().map(|call| futures::executor::block_on(call).unwrap().id()).collect();
+    let first: Vec<TimeoutId> = first.into_iter().map(|call| call.wait().unwrap().id()).collect();
     let mut session = Session::begin(&database);
     session.ask("select key from timer.timeout where key = '17' for update");
     let mut calls: Vec<_> = keys.iter().map(schedule).collect();
     let seventeenth = calls.remove(17);
-    calls.into_iter().for_each(|call| _ = futures::executor::block_on(call).unwrap());
+    calls.into_iter().for_each(|call| _ = call.wait().unwrap());
     others_go_on(&timer, &fired);
     session.end("rollback");
-    let new = futures::executor::block_on(seventeenth).unwrap();
+    let new = seventeenth.wait().unwrap();
     assert!(matches!(new, ScheduleAnswer::Created(id) if id != first[17]), "{new:?}");
     assert_eq!(database.sql("select count(*) from timer.timeout where ended is null"), "40");
 }
@@ -147,15 +148,16 @@ fn an_insert_whose_key_is_locked_waits_for_the_lock() {
 fn an_insert_whose_key_stays_locked_fails_after_a_while() {
     let Some(database) = Database::create() else { return };
     let (timer, fired) = open(&database.url());
-    let schedule = |delay| timer.new_timeout_keyed(t(), "17", delay, &"17".to_owned(), IfPending::Earlier);
-    let holder = schedule(2 * PATIENCE).unwrap().id();
+    let schedule =
+        |delay| timer.schedule(t(), Schedule::after(delay).key("17").if_pending(IfPending::Earlier), &"17".to_owned());
+    let holder = schedule(2 * PATIENCE).wait().unwrap().id();
     let mut session = Session::begin(&database);
     session.ask("select 1 from timer.timeout for update");
-    let error = schedule(PATIENCE).unwrap_err();
+    let error = schedule(PATIENCE).wait().unwrap_err();
     assert!(matches!(error, Error::Store(StoreError::Locked)), "{error}");
     others_go_on(&timer, &fired);
     session.end("rollback");
-    assert_eq!(schedule(PATIENCE).unwrap(), ScheduleAnswer::Moved(holder));
+    assert_eq!(schedule(PATIENCE).wait().unwrap(), ScheduleAnswer::Moved(holder));
 }
 
 #[test]
@@ -165,7 +167,7 @@ fn a_locked_end_delays_its_timeout_only() {
     let released = std::sync::Mutex::new(released);
     let (sender, ids) = mpsc::channel();
     let (others, fired) = mpsc::channel();
-    let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE);
+    let store = PostgresStore::new(&database.url()).unwrap().lease(LEASE);
     let timer = DurableTimer::builder()
         .topic(Topic::new("held"), move |due: &Due<String>| {
             sender.send(due.id())?;
@@ -174,15 +176,16 @@ fn a_locked_end_delays_its_timeout_only() {
         })
         .topic(t(), move |due: &Due<String>| Ok(others.send(format!("{} {}", due.payload(), due.attempt()))?))
         .open(store)
+        .wait()
         .unwrap();
-    timer.new_timeout(Topic::new("held"), Duration::ZERO, &"a".to_owned()).unwrap();
+    timer.new_timeout(Topic::new("held"), Duration::ZERO, &"a".to_owned()).wait().unwrap();
     let id = ids.recv_timeout(PATIENCE).unwrap();
     let mut session = Session::begin(&database);
     assert_eq!(session.ask(&format!("select timer.complete('{id}', 1)")), "t");
     release.send(()).unwrap();
     others_go_on(&timer, &fired);
     session.end("rollback");
-    assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
+    assert_eq!(timer.stop(PATIENCE).wait().unwrap().unfinished, 0);
     assert_eq!(timer.stats().done, timer.stats().begun, "the end was written at last");
 }
 
@@ -193,13 +196,13 @@ fn a_key_that_another_transaction_inserts_delays_its_call_only() {
     let mut session = Session::begin(&database);
     session.ask("select length(timer.schedule('t', 'theirs'::text, '1 hour', '17')::text)");
     let keys: Vec<String> = (0..40).map(|n| n.to_string()).collect();
-    let schedule = |key: &String| timer.new_timeout_keyed_async(t(), key, 2 * PATIENCE, key, IfPending::Keep);
+    let schedule = |key: &String| timer.schedule(t(), Schedule::after(2 * PATIENCE).key(key), key);
     let mut calls: Vec<_> = keys.iter().map(schedule).collect();
     let seventeenth = calls.remove(17);
-    calls.into_iter().for_each(|call| _ = futures::executor::block_on(call).unwrap());
+    calls.into_iter().for_each(|call| _ = call.wait().unwrap());
     others_go_on(&timer, &fired);
     session.end("commit");
-    let kept = futures::executor::block_on(seventeenth).unwrap();
+    let kept = seventeenth.wait().unwrap();
     assert_eq!(
         database.sql("select replace(id::text, '-', '') from timer.timeout where key = '17'"),
         kept.id().to_string()
@@ -376,9 +379,9 @@ fn an_attempt_that_is_cut_off_while_its_row_is_locked_ends_once() {
         returned.send(()).map_err(Retry::new)
     };
     let topic = t::<()>().backoff(Duration::ZERO, Duration::ZERO);
-    let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE);
-    let timer = DurableTimer::builder().topic(topic, handler).time_limit(LEASE).open(store).unwrap();
-    timer.new_timeout(topic, Duration::ZERO, &()).unwrap();
+    let store = PostgresStore::new(&database.url()).unwrap().lease(LEASE);
+    let timer = DurableTimer::builder().topic(topic, handler).time_limit(LEASE).open(store).wait().unwrap();
+    timer.new_timeout(topic, Duration::ZERO, &()).wait().unwrap();
     assert_eq!(attempts.recv_timeout(PATIENCE), Ok(1));
     let mut session = Session::begin(&database);
     session.ask("select 1 from timer.timeout for update");
@@ -387,5 +390,5 @@ fn an_attempt_that_is_cut_off_while_its_row_is_locked_ends_once() {
     session.end("rollback");
     assert_eq!(attempts.recv_timeout(PATIENCE), Ok(2));
     database.wait_for("select count(*) from timer.timeout where ended is null", "0");
-    assert_eq!((timer.stop(PATIENCE).unwrap().unfinished, timer.stats().begun), (0, 2));
+    assert_eq!((timer.stop(PATIENCE).wait().unwrap().unfinished, timer.stats().begun), (0, 2));
 }

@@ -41,7 +41,7 @@ use std::time::{Duration, Instant};
 use timer_durable::store::{Position, Store};
 use timer_durable::transaction::{Attempt, Insert, Operation, Outcome};
 use timer_durable::{StoreError, TimeoutId};
-use timer_durable_postgres::PostgresStore;
+use timer_durable_postgres::{ConnectError, PostgresOptions, PostgresStore};
 use timer_durable_tests::postgres_server::{self, Server};
 
 /// A separate database for a test.
@@ -86,9 +86,18 @@ impl Database {
     }
 }
 
+/// Connects a store without a timer.
+fn connected<O: TryInto<PostgresOptions, Error: Into<ConnectError>>>(
+    options: O,
+) -> Result<PostgresStore, ConnectError> {
+    let mut store = PostgresStore::new(options)?;
+    store.connect()?;
+    Ok(store)
+}
+
 /// Connects a store with a short lease, and joins.
 fn join(url: &str, set: impl FnOnce(PostgresStore) -> PostgresStore) -> Node {
-    let store = PostgresStore::connect(url).expect("the store connects");
+    let store = PostgresStore::new(url).expect("the URL is allowed");
     let mut node = Node(set(store.lease(LEASE)));
     node.0.rejoin().expect("the store joins");
     node

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use timer_durable::StoreError;
 use timer_durable::store::{Reader, Store};
 use timer_durable::transaction::{Operation, Outcome};
-use timer_durable_postgres::PostgresStore;
 
 use super::locks::Session;
 use super::{Database, LEASE, Node};
@@ -46,7 +45,7 @@ fn each_of_nine_nodes_gets_its_share() {
 fn a_store_that_has_not_joined_may_ask() {
     let Some(database) = Database::create() else { return };
     database.join().insert();
-    let mut store = PostgresStore::connect(&database.url()).unwrap();
+    let mut store = crate::connected(&database.url()).unwrap();
     assert_eq!(store.counts().unwrap().pending, 1);
     assert!(store.dead_letters(None, None, 9).unwrap().is_empty());
     store.leave().expect("there is nothing to hand back");
@@ -181,7 +180,7 @@ fn a_sequence_that_was_not_copied_is_behind_no_instance() {
     database.sql("select setval('timer.instance', 1, false)");
     assert_eq!(database.join().0.instance(), 4);
     database.sql("insert into timer.node(id, lease_until, alive) values (1000000, 0, false)");
-    let mut store = PostgresStore::connect(&database.url()).unwrap();
+    let mut store = crate::connected(&database.url()).unwrap();
     let error = store.rejoin().unwrap_err().to_string();
     let (_, remedy) = error.split_once("behind the instance 1000000 in timer.node; execute ").expect(&error);
     database.sql(remedy);

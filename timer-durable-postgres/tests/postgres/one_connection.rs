@@ -4,7 +4,7 @@ use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
-use timer_durable_postgres::{ConnectError, PostgresStore};
+use timer_durable_postgres::ConnectError;
 
 use super::Database;
 
@@ -38,7 +38,7 @@ fn a_server_of_one_connection_is_refused() {
     let port = database.server.port();
     for (user, port) in [("timer", proxy(port)), (&format!("{role}:right"), port)] {
         let url = format!("postgres://{user}@127.0.0.1:{port}/{}", database.name);
-        let error = PostgresStore::connect(&url).expect_err("the store needs two connections");
+        let error = crate::connected(&url).expect_err("the store needs two connections");
         assert!(matches!(error, ConnectError::Refused { .. }), "{error}");
         assert!(error.to_string().contains("a second connection was refused; the store needs two"), "{error}");
     }

@@ -35,7 +35,7 @@ fn a_wrong_value_is_refused_with_the_allowed_ones() {
         "sslmode: verify was given; allowed is disable, prefer, require, verify-ca, verify-full"
     );
     for name in ["", "Billing", "a b", "pg_timer", "1st", &"x".repeat(64)] {
-        let error = PostgresOptions::from_url(url).unwrap().schema(name).connect().unwrap_err();
+        let error = crate::connected(PostgresOptions::from_url(url).unwrap().schema(name)).unwrap_err();
         assert!(matches!(error, ConnectError::Setting { name: "schema", .. }), "{name}: {error}");
     }
 }
@@ -43,14 +43,14 @@ fn a_wrong_value_is_refused_with_the_allowed_ones() {
 #[test]
 fn an_unescaped_password_is_in_no_error() {
     for password in ["p@secret", "p/secret", "p?secret=1", "p@/secret"] {
-        let error = PostgresStore::connect(&format!("postgres://u:{password}@127.0.0.1:1/d")).unwrap_err();
+        let error = crate::connected(&format!("postgres://u:{password}@127.0.0.1:1/d")).unwrap_err();
         assert!(matches!(error, ConnectError::Url { .. }), "{error}");
         let texts = format!("{error} {error:?}");
         assert!(!texts.contains("secret") && texts.contains("%40"), "{texts}");
     }
     let options = PostgresOptions::from_url("postgres://u:p%40secret@127.0.0.1:1/d").unwrap();
     assert!(!format!("{options:?}").contains("secret"));
-    assert!(matches!(options.connect(), Err(ConnectError::Unreachable { .. })));
+    assert!(matches!(crate::connected(options), Err(ConnectError::Unreachable { .. })));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_password_may_change() {
     let config: tokio_postgres::Config = format!("{user}{server}").parse().unwrap();
     let options =
         PostgresOptions::from(config).tls(tokio_postgres::NoTls).password(move || Ok(current.lock().unwrap().clone()));
-    let mut node = Node(options.clone().connect().unwrap().lease(LEASE * 60));
+    let mut node = Node(crate::connected(options.clone()).unwrap().lease(LEASE * 60));
     node.0.rejoin().unwrap();
     database.sql(&format!("alter role clerk_{} password 'second'", database.name));
     database.sql("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()");
@@ -70,7 +70,7 @@ fn a_password_may_change() {
     node.0.rejoin().expect_err("the first password is wrong by now");
     *password.lock().unwrap() = "second".to_owned();
     node.0.rejoin().unwrap();
-    let error = options.password(|| Err("the vault is sealed".into())).connect().unwrap_err();
+    let error = crate::connected(options.password(|| Err("the vault is sealed".into()))).unwrap_err();
     assert!(error.to_string().contains("the vault is sealed"), "{error}");
 }
 
@@ -80,9 +80,9 @@ fn a_file_has_the_password() {
     let (user, server) = clerk(&database);
     let path = database.server.write_file(&database.name, "127.0.0.1:*:*:*:first\\:1\n");
     let url = format!("{user}{server}?passfile={}", path.display().to_string().replace('-', "%2D"));
-    PostgresStore::connect(&url).unwrap();
+    crate::connected(&url).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-    let error = PostgresStore::connect(&url).unwrap_err().to_string();
+    let error = crate::connected(&url).unwrap_err().to_string();
     assert!(error.contains("mode 644; allowed is 600"), "{error}");
 }
 
@@ -91,10 +91,10 @@ fn two_services_share_a_database() {
     let Some(database) = Database::create() else { return };
     let mut first = database.join_with(|store| store.lease(LEASE * 3600));
     let options = PostgresOptions::from_url(&database.url()).unwrap().schema("billing");
-    assert!(matches!(options.clone().connect(), Err(ConnectError::NotInstalled { .. })));
+    assert!(matches!(crate::connected(options.clone()), Err(ConnectError::NotInstalled { .. })));
     options.clone().install().unwrap();
     options.clone().upgrade().unwrap();
-    let mut second = Node(options.connect().unwrap().lease(LEASE * 3600));
+    let mut second = Node(crate::connected(options).unwrap().lease(LEASE * 3600));
     second.0.rejoin().unwrap();
     assert!(second.0.describe().ends_with(".billing"), "{}", second.0.describe());
     for node in [&mut first, &mut second] {

@@ -29,23 +29,24 @@ fn a_paused_topic_with_many_rows_delays_no_other() {
             .capacity(500)
             .topic(TOPIC, move |_: &Due<()>| topic.send(("topic", node)).map_err(Retry::new))
             .topic(OTHER, move |_: &Due<()>| other.send(("other", node)).map_err(Retry::new))
-            .open(PostgresStore::connect(&database.url()).unwrap().lease(LEASE))
+            .open(PostgresStore::new(&database.url()).unwrap().lease(LEASE))
+            .wait()
             .unwrap()
     });
     for n in 0..200 {
-        timers[n % 2].new_timeout(OTHER, Duration::from_millis(n as u64), &()).unwrap();
+        timers[n % 2].new_timeout(OTHER, Duration::from_millis(n as u64), &()).wait().unwrap();
     }
     (0..200).for_each(|_| assert_eq!(runs.recv_timeout(PATIENCE).unwrap().0, "other"));
-    assert_eq!(timers[0].paused_topics().unwrap(), ["topic"]);
+    assert_eq!(timers[0].paused_topics().wait().unwrap(), ["topic"]);
     // The others wait in the memory of their node.
     database.wait_for("select count(*) > 4900 from timer.timeout where shelved", "t");
-    let listed = timers[0].list(&timer_durable::Filter::new(), None, 100).unwrap();
+    let listed = timers[0].list(&timer_durable::Filter::new(), None, 100).wait().unwrap();
     assert!(listed.len() == 100 && listed.is_sorted_by_key(|row| row.due), "a list has the shelf");
-    timers[1].resume(TOPIC).unwrap();
+    timers[1].resume(TOPIC).wait().unwrap();
     let nodes: Vec<usize> = (0..MANY).map(|_| runs.recv_timeout(PATIENCE).expect("D2").1).collect();
     assert!([0, 1].iter().all(|node| nodes.contains(node)), "the other node has learned of it");
     for timer in timers {
-        assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
+        assert_eq!(timer.stop(PATIENCE).wait().unwrap().unfinished, 0);
     }
     assert_eq!(database.sql("select count(*) from timer.timeout where ended is null"), "0");
 }

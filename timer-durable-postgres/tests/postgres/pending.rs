@@ -1,7 +1,6 @@
 //! The number of pending timeouts.
 
 use timer_durable::store::Store;
-use timer_durable_postgres::PostgresStore;
 
 use super::{Database, Node};
 use timer_durable_tests::postgres_server::{Server, Shutdown};
@@ -28,7 +27,7 @@ fn pending_is_sampled_without_statistics() {
     let Some(mut server) = Server::start_for_tests() else { return };
     let name = server.create_database();
     let pending = |server: &Server| {
-        let mut node = Node(PostgresStore::connect(&server.url(&name)).unwrap());
+        let mut node = Node(crate::connected(&server.url(&name)).unwrap());
         node.0.rejoin().unwrap();
         node.0.pending().unwrap()
     };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use timer_durable::store::Store;
 use timer_durable::transaction::{Operation, Outcome};
-use timer_durable::{CancelAnswer, Due, DurableTimer, IfPending, ResetAnswer, Retry, StoreError, Topic};
+use timer_durable::{CancelAnswer, Due, DurableTimer, ResetAnswer, Retry, Schedule, StoreError, Topic};
 use timer_durable_postgres::PostgresStore;
 
 use super::locks::{self, Session};
@@ -59,7 +59,7 @@ fn a_pooler_that_changes_its_mode_is_found_by_a_renewal() {
     for is_late in [false, true] {
         let pooler = Pooler::start(&database, 3);
         pooler.keep_sessions(true);
-        let mut store = PostgresStore::connect(&pooler.url()).unwrap().lease(LEASE);
+        let mut store = crate::connected(&pooler.url()).unwrap().lease(LEASE);
         assert!(!is_pooled(&store));
         // Statements that are prepared from here on are known in all sessions.
         wait_for_clients(&pooler, 1);
@@ -98,9 +98,9 @@ fn timers_share_the_sessions_of_a_pooler() {
     let timers = [(); 3].map(|()| {
         let record = sender.clone();
         let topic = move |due: &Due<String>| record.send((due.payload().clone(), due.attempt())).map_err(Retry::new);
-        let store = PostgresStore::connect(&pooler.url()).unwrap().lease(LEASE * 5);
+        let store = PostgresStore::new(&pooler.url()).unwrap().lease(LEASE * 5);
         assert!(is_pooled(&store));
-        DurableTimer::builder().topic(Topic::new("topic"), topic).open(store).unwrap()
+        DurableTimer::builder().topic(Topic::new("topic"), topic).open(store).wait().unwrap()
     });
     let (soon, hour) = (Duration::from_millis(20), Duration::from_secs(3600));
     let schedule = |timer: &DurableTimer, name: &str| {
@@ -108,10 +108,10 @@ fn timers_share_the_sessions_of_a_pooler() {
             let key = format!("{name}-{n}");
             let topic = Topic::new("topic");
             let delay = if n % 5 < 3 { soon } else { hour };
-            timer.new_timeout_keyed(topic, &key, delay, &key, IfPending::Keep).unwrap();
+            timer.schedule(topic, Schedule::after(delay).key(&key), &key).wait().unwrap();
             match n % 5 {
-                3 => assert_eq!(timer.cancel(topic, &key).unwrap(), CancelAnswer::Cancelled),
-                4 => assert_eq!(timer.reset(topic, &key, soon).unwrap(), ResetAnswer::Reset),
+                3 => assert_eq!(timer.cancel(topic, &key).wait().unwrap(), CancelAnswer::Cancelled),
+                4 => assert_eq!(timer.reset(topic, &key, soon).wait().unwrap(), ResetAnswer::Reset),
                 _ => {}
             }
         }
@@ -130,7 +130,7 @@ fn timers_share_the_sessions_of_a_pooler() {
     assert!(pooler.clients() <= 3, "a timer has one connection");
     for timer in timers {
         assert_eq!((timer.stats().store_errors, timer.stats().rejoins), (0, 0));
-        assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
+        assert_eq!(timer.stop(PATIENCE).wait().unwrap().unfinished, 0);
     }
     assert!(fired.try_recv().is_err(), "nothing runs twice");
     let left = "select count(*) from timer.timeout where ended is null";

@@ -18,7 +18,7 @@ const HOUR: i64 = 3_600_000_000;
 fn an_answered_timeout_survives_a_crash_of_the_server() {
     let Some(mut server) = Server::start_for_tests() else { return };
     let name = server.create_database();
-    let mut node = Node(PostgresStore::connect(&server.url(&name)).unwrap());
+    let mut node = Node(crate::connected(&server.url(&name)).unwrap());
     node.0.rejoin().unwrap();
     // The server may flush a commit by itself before it is stopped, so the setting counts too.
     server.sql(
@@ -171,7 +171,7 @@ fn a_page_visits_a_bounded_number_of_rows() {
          create policy counted on timer.timeout using (nextval('public.visits') > 0)",
     );
     let url = format!("postgres://clerk_of_pages:right@127.0.0.1:{}/{}", database.server.port(), database.name);
-    let mut node = Node(PostgresStore::connect(&url).unwrap().lease(LEASE));
+    let mut node = Node(crate::connected(&url).unwrap().lease(LEASE));
     node.0.rejoin().unwrap();
     let visits = || database.sql("select last_value from public.visits").parse::<u64>().unwrap();
     let (before, mut page) = (visits(), Vec::new());
@@ -225,7 +225,7 @@ fn no_way_to_schedule_is_early() {
     let Some(database) = Database::create() else { return };
     // The server has the clock of this machine.
     let (ledger, builder, ways) = Ledger::new(SystemTime::now, work);
-    let timer = builder.open(PostgresStore::connect(&database.url()).unwrap()).unwrap();
+    let timer = builder.open(PostgresStore::new(&database.url()).unwrap()).wait().unwrap();
     let expected = ledger.call(&timer);
     assert_on_time(std::iter::from_fn(|| ways.recv_timeout(Duration::from_secs(60)).ok()), expected);
     let is_on_time = database.sql(

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use timer_durable::store::{Position, Store};
-use timer_durable::{DurableTimer, Error, Filter, IfPending, PendingRow, Reader, StoreError, TimeoutState};
+use timer_durable::{DurableTimer, Error, Filter, IfPending, PendingRow, Reader, Schedule, StoreError, TimeoutState};
 use timer_durable_postgres::PostgresStore;
 
 use super::Database;
@@ -15,21 +15,21 @@ const LONG: Duration = Duration::from_secs(3_600);
 #[test]
 fn timeouts_are_read_back_by_calls_and_by_the_view() {
     let Some(database) = Database::create() else { return };
-    let store = PostgresStore::connect(&database.url()).unwrap();
-    let timer = DurableTimer::builder().topic_elsewhere(t::<String>()).open(store).unwrap();
+    let store = PostgresStore::new(&database.url()).unwrap();
+    let timer = DurableTimer::builder().topic_elsewhere(t::<String>()).open(store).wait().unwrap();
     for key in ["a/1", "a/2", "b/1"] {
-        timer.new_timeout_keyed(t(), key, LONG, key, IfPending::Keep).unwrap();
+        timer.schedule(t(), Schedule::after(LONG).key(key), key).wait().unwrap();
     }
-    let found = timer.get(t::<String>(), "a/1").unwrap().unwrap();
+    let found = timer.get(t::<String>(), "a/1").wait().unwrap().unwrap();
     assert_eq!((&*found.payload, found.state), ("a/1", TimeoutState::Pending));
-    let rows = timer.list(&Filter::new().topic("t").key_prefix("a/"), None, 1).unwrap();
+    let rows = timer.list(&Filter::new().topic("t").key_prefix("a/"), None, 1).wait().unwrap();
     assert_eq!(rows[0].id, found.id);
     let view =
         "select string_agg(concat_ws(' ', topic, key, state, attempt, due > now(), convert_from(payload, 'UTF8')),
         ', ' order by key) from timer.pending where key < 'a/2'";
     assert_eq!(database.sql(view), "t a/1 pending 0 t a/1");
-    let counts = timer.cancel_many(t::<String>(), "a/").unwrap();
-    assert_eq!((counts.cancelled, timer.counts().unwrap().pending), (2, 1));
+    let counts = timer.cancel_many(t::<String>(), "a/").wait().unwrap();
+    assert_eq!((counts.cancelled, timer.counts().wait().unwrap().pending), (2, 1));
 }
 
 #[test]
@@ -74,27 +74,26 @@ fn pages_have_the_rows_of_all_shards_in_order() {
 #[test]
 fn a_locked_key_makes_a_call_about_many_wait() {
     let Some(database) = Database::create() else { return };
-    let store = PostgresStore::connect(&database.url()).unwrap();
-    let timer = DurableTimer::builder().topic_elsewhere(t::<String>()).open(store).unwrap();
-    timer.new_timeout_keyed(t(), "k", LONG, "old", IfPending::Keep).unwrap();
+    let store = PostgresStore::new(&database.url()).unwrap();
+    let timer = DurableTimer::builder().topic_elsewhere(t::<String>()).open(store).wait().unwrap();
+    timer.schedule(t(), Schedule::after(LONG).key("k"), "old").wait().unwrap();
     let mut session = Session::begin(&database);
     assert_eq!(session.ask("select timer.cancel('t', 'k')"), "cancelled");
-    let call =
-        |key: &str| timer.timeout_builder(t::<String>(), "new").key(key).if_pending(IfPending::Replace).after(LONG);
+    let call = |key: &str| t::<String>().with(Schedule::after(LONG).key(key).if_pending(IfPending::Replace), "new");
     let begun = Instant::now();
-    let many = timer.schedule_many_async(["j", "k"].map(call));
+    let many = timer.schedule_many(["j", "k"].map(call));
     while begun.elapsed() < Duration::from_secs(1) {
-        timer.new_timeout(t(), LONG, "other").unwrap();
+        timer.new_timeout(t(), LONG, "other").wait().unwrap();
     }
     assert!(begun.elapsed() < Duration::from_secs(5), "other calls go on: {:?}", begun.elapsed());
-    let error = futures::executor::block_on(many).unwrap_err();
+    let error = many.wait().unwrap_err();
     assert!(matches!(error, Error::Store(StoreError::Locked)), "{error}");
     assert!(begun.elapsed() >= Duration::from_secs(5), "{:?}", begun.elapsed());
-    assert!(timer.get(t::<String>(), "j").unwrap().is_none(), "all or none");
-    let many = timer.schedule_many_async(["j", "k"].map(call));
-    timer.new_timeout(t(), LONG, "other").unwrap();
+    assert!(timer.get(t::<String>(), "j").wait().unwrap().is_none(), "all or none");
+    let many = timer.schedule_many(["j", "k"].map(call));
+    timer.new_timeout(t(), LONG, "other").wait().unwrap();
     session.end("commit");
-    futures::executor::block_on(many).unwrap();
+    many.wait().unwrap();
     assert_eq!(timer.stats().rejoins, 0);
-    assert_eq!(timer.get(t::<String>(), "k").unwrap().unwrap().payload, "new");
+    assert_eq!(timer.get(t::<String>(), "k").wait().unwrap().unwrap().payload, "new");
 }

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use timer_durable::{Due, DurableTimer, IfPending, Retry, Topic};
+use timer_durable::{Due, DurableTimer, Retry, Schedule, Topic};
 use timer_durable_postgres::PostgresStore;
 
 use super::{Database, LEASE};
@@ -17,9 +17,9 @@ const CODES: [&str; 2] = ["P0001", "OR001"];
 fn open(database: &Database) -> (DurableTimer, mpsc::Receiver<String>) {
     let (sender, fired) = mpsc::channel();
     let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
-    let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE);
+    let store = PostgresStore::new(&database.url()).unwrap().lease(LEASE);
     // An end that waits aside must not hold the only place.
-    (DurableTimer::builder().max_running(1).topic(Topic::new("topic"), record).open(store).unwrap(), fired)
+    (DurableTimer::builder().max_running(1).topic(Topic::new("topic"), record).open(store).wait().unwrap(), fired)
 }
 
 /// Refuses changes of rows whose key begins with `bad`.
@@ -43,11 +43,10 @@ fn a_refused_row_fails_its_call_only() {
         let names = ["good", "bad", "good", "good", "bad"];
         let keys: Vec<String> = (0..100).map(|n| format!("{}{n}", names[n % 5])).collect();
         let soon = Duration::from_millis(1);
-        let schedule =
-            |key: &String| timer.new_timeout_keyed_async(Topic::new("topic"), key, soon, key, IfPending::Keep);
+        let schedule = |key: &String| timer.schedule(Topic::new("topic"), Schedule::after(soon).key(key), key);
         let calls: Vec<_> = keys.iter().map(schedule).collect();
         for (key, call) in keys.iter().zip(calls) {
-            match futures::executor::block_on(call) {
+            match call.wait() {
                 Ok(_) => assert!(key.starts_with("good"), "{key}"),
                 Err(error) => {
                     assert!(key.starts_with("bad") && error.to_string().contains("no bad keys"), "{key}: {error}")
@@ -57,7 +56,7 @@ fn a_refused_row_fails_its_call_only() {
         for _ in 0..60 {
             assert!(fired.recv_timeout(PATIENCE).unwrap().starts_with("good"));
         }
-        assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
+        assert_eq!(timer.stop(PATIENCE).wait().unwrap().unfinished, 0);
     }
 }
 
@@ -69,7 +68,8 @@ fn a_refused_begin_or_end_delays_its_timeout_only() {
         refuse(&database, change, code);
         let schedule = |key: &str| {
             timer
-                .new_timeout_keyed(Topic::new("topic"), key, Duration::ZERO, &key.to_owned(), IfPending::Keep)
+                .schedule(Topic::new("topic"), Schedule::after(Duration::ZERO).key(key), &key.to_owned())
+                .wait()
                 .unwrap();
         };
         schedule("bad");
@@ -85,7 +85,7 @@ fn a_refused_begin_or_end_delays_its_timeout_only() {
         if change == "update" {
             assert_eq!(fired.recv_timeout(PATIENCE).unwrap(), "bad");
         }
-        assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
+        assert_eq!(timer.stop(PATIENCE).wait().unwrap().unfinished, 0);
         assert_eq!(database.sql("select count(*) from timer.timeout"), "0");
     }
 }
@@ -104,7 +104,7 @@ fn a_begin_that_costs_the_connection_delays_its_timeout_only() {
     );
     let soon = Duration::from_millis(500);
     for key in ["slow", "a", "b", "c"] {
-        timer.new_timeout_keyed(Topic::new("topic"), key, soon, &key.to_owned(), IfPending::Keep).unwrap();
+        timer.schedule(Topic::new("topic"), Schedule::after(soon).key(key), &key.to_owned()).wait().unwrap();
     }
     let mut ran: Vec<String> = (0..3).map(|_| fired.recv_timeout(PATIENCE).unwrap()).collect();
     ran.sort_unstable();
@@ -130,10 +130,11 @@ fn a_reason_that_the_database_cannot_store_is_escaped() {
             "bad" => Err(Retry::dead("gr\u{f6}\u{df}e \u{540d}")),
             _ => sender.send(()).map_err(Retry::new),
         };
-        let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE).node("caf\u{e9} \u{540d}");
-        let timer = DurableTimer::builder().max_running(1).topic(Topic::new("topic"), handler).open(store).unwrap();
+        let store = PostgresStore::new(&database.url()).unwrap().lease(LEASE).node("caf\u{e9} \u{540d}");
+        let timer =
+            DurableTimer::builder().max_running(1).topic(Topic::new("topic"), handler).open(store).wait().unwrap();
         for payload in ["bad", "good"] {
-            timer.new_timeout(Topic::new("topic"), Duration::ZERO, &payload.to_owned()).unwrap();
+            timer.new_timeout(Topic::new("topic"), Duration::ZERO, &payload.to_owned()).wait().unwrap();
         }
         fired.recv_timeout(PATIENCE).unwrap();
         database.wait_for("select reason from timer.timeout", r"gr\u{f6}\u{df}e \u{540d}");

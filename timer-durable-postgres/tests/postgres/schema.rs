@@ -63,7 +63,7 @@ fn another_version_of_the_schema_is_refused() {
     let Some(database) = Database::create() else { return };
     database.join();
     database.sql("update timer.meta set version = 7");
-    for error in [PostgresStore::connect(&database.url()).map(drop), PostgresStore::upgrade(&database.url())] {
+    for error in [crate::connected(&database.url()).map(drop), PostgresStore::upgrade(&database.url())] {
         let error = error.expect_err("a later version");
         assert!(matches!(error, ConnectError::SchemaVersion { found: 7, expected: 1, .. }), "{error}");
         assert!(error.to_string().contains("has version 7 of the schema; this program uses 1"), "{error}");

@@ -104,7 +104,8 @@ fn no_object_of_another_schema_is_used() {
         assert!(!output.status.success(), "the trap works: {call}");
     }
     // The name of the schema is a word of SQL.
-    let open = |database: &Database| PostgresOptions::from_url(&database.url()).unwrap().schema("order").connect();
+    let open =
+        |database: &Database| crate::connected(PostgresOptions::from_url(&database.url()).unwrap().schema("order"));
     open(&create()).expect("the store connects");
     timer_durable::conformance::run(|| open(&create()).expect("the store connects"));
     timer_durable::conformance::run_shared(|| {

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use timer_durable_postgres::{ConnectError, PostgresStore};
+use timer_durable_postgres::ConnectError;
 
 /// The type codes of `int4`, `text` and `bool`.
 const COLUMNS: [i32; 4] = [23, 25, 16, 16];
@@ -70,7 +70,7 @@ fn an_old_server_is_refused_with_its_version() {
     let url = format!("postgres://user@{}/shop", listener.local_addr().unwrap());
     let answer = answer(&[&130_018_i32.to_be_bytes(), b"13.18", &[0], &[1]]);
     let server = std::thread::spawn(move || serve(listener.accept()?.0, &answer));
-    let error = PostgresStore::connect(&url).expect_err("version 13 is too old");
+    let error = crate::connected(&url).expect_err("version 13 is too old");
     assert!(matches!(&error, ConnectError::ServerVersion { found, .. } if found == "13.18"), "{error}");
     assert!(error.to_string().contains("has version 13.18; PostgreSQL 14 or newer is needed"), "{error}");
     assert!(server.join().unwrap().is_err(), "the client has gone");

@@ -5,7 +5,8 @@ use std::task::{Context, Wake};
 use std::time::{Duration, Instant};
 
 use timer_durable::{
-    CancelAnswer, Due, DurableTimer, DurableTimerBuilder, Error, IfPending, ResetAnswer, Retry, ScheduleAnswer, Topic,
+    CancelAnswer, Due, DurableTimer, DurableTimerBuilder, Error, IfPending, ResetAnswer, Retry, Schedule,
+    ScheduleAnswer, Topic,
 };
 use timer_durable_postgres::PostgresStore;
 use timer_executor::Task;
@@ -16,8 +17,8 @@ use timer_durable_tests::t;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn open(database: &Database, builder: DurableTimerBuilder) -> DurableTimer {
-    let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE);
-    builder.open(store).unwrap()
+    let store = PostgresStore::new(&database.url()).unwrap().lease(LEASE);
+    builder.open(store).wait().unwrap()
 }
 
 #[test]
@@ -37,7 +38,10 @@ fn two_timers_run_each_timeout_once() {
         std::thread::park_timeout(Duration::from_millis(5));
     }
     for n in 0..200 {
-        timers[n % 2].new_timeout(Topic::new("topic"), Duration::from_millis(n as u64 * 5), &n.to_string()).unwrap();
+        timers[n % 2]
+            .new_timeout(Topic::new("topic"), Duration::from_millis(n as u64 * 5), &n.to_string())
+            .wait()
+            .unwrap();
     }
     let (mut seen, mut runs) = (Vec::new(), [0, 0]);
     for _ in 0..200 {
@@ -50,7 +54,7 @@ fn two_timers_run_each_timeout_once() {
     assert_eq!(seen, (0..200).collect::<Vec<_>>());
     assert!(runs.iter().all(|count| *count > 0), "both timers run timeouts: {runs:?}");
     for timer in timers {
-        assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
+        assert_eq!(timer.stop(PATIENCE).wait().unwrap().unfinished, 0);
     }
     assert!(fired.try_recv().is_err(), "nothing runs twice");
 }
@@ -75,7 +79,7 @@ fn a_server_clock_that_jumps_loses_nothing() {
     );
     let schedule = |prefix: &str, delay: Duration| {
         for n in 0..20 {
-            timers[n % 2].new_timeout(Topic::new("topic"), delay, &format!("{prefix}{n}")).unwrap();
+            timers[n % 2].new_timeout(Topic::new("topic"), delay, &format!("{prefix}{n}")).wait().unwrap();
         }
     };
     let mut seen = Vec::new();
@@ -104,7 +108,7 @@ fn a_server_clock_that_jumps_loses_nothing() {
     schedule("after", Duration::from_millis(300));
     expect("after");
     for timer in timers {
-        assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
+        assert_eq!(timer.stop(PATIENCE).wait().unwrap().unfinished, 0);
     }
     seen.sort_unstable();
     seen.dedup();
@@ -117,20 +121,26 @@ fn calls_reach_timeouts_of_the_other_node() {
     let topic = || DurableTimer::builder().topic(Topic::new("topic"), |_: &Due<String>| Ok(()));
     let (first, second) = (open(&database, topic()), open(&database, topic()));
     let hour = Duration::from_secs(3600);
-    let id = first.new_timeout_keyed(Topic::new("topic"), "key", hour, &String::new(), IfPending::Keep).unwrap();
-    let kept = second.new_timeout_keyed(Topic::new("topic"), "key", hour, &String::new(), IfPending::Keep).unwrap();
+    let id = first.schedule(Topic::new("topic"), Schedule::after(hour).key("key"), &String::new()).wait().unwrap();
+    let kept = second.schedule(Topic::new("topic"), Schedule::after(hour).key("key"), &String::new()).wait().unwrap();
     assert_eq!(kept, ScheduleAnswer::Kept(id.id()));
-    assert_eq!(second.cancel(Topic::<()>::new("topic"), "key").unwrap(), CancelAnswer::Cancelled);
-    assert_eq!(first.cancel(Topic::<()>::new("topic"), "key").unwrap(), CancelAnswer::Unknown);
+    assert_eq!(second.cancel(Topic::<()>::new("topic"), "key").wait().unwrap(), CancelAnswer::Cancelled);
+    assert_eq!(first.cancel(Topic::<()>::new("topic"), "key").wait().unwrap(), CancelAnswer::Unknown);
 }
 
 #[test]
-fn a_timer_is_opened_inside_a_runtime() {
+fn a_timer_is_opened_and_stopped_inside_a_runtime() {
     let Some(database) = Database::create() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let timer = open(&database, DurableTimer::builder().topic(Topic::new("topic"), |_: &Due<String>| Ok(())));
-        timer.new_timeout_async(Topic::new("topic"), Duration::ZERO, &String::new()).await.unwrap();
+        let store = PostgresStore::new(&database.url()).unwrap().lease(LEASE);
+        let builder = DurableTimer::builder().topic(Topic::new("topic"), |_: &Due<String>| Ok(()));
+        let timer = builder.open(store).await.unwrap();
+        timer.new_timeout(Topic::new("topic"), Duration::ZERO, &String::new()).await.unwrap();
+        assert!(timer.stop(Duration::from_secs(60)).await.unwrap().released);
+        let absent = PostgresStore::new("postgres://user@127.0.0.1:1/shop").unwrap();
+        let refused = DurableTimer::builder().open(absent).await.unwrap_err();
+        assert!(matches!(refused, Error::Open(_)), "{refused}");
     });
 }
 
@@ -140,15 +150,15 @@ fn a_nul_character_harms_nobody() {
     let fail = |_: &Due<String>| -> Result<(), Retry> { Err(Retry::dead("bad\0reason")) };
     let timer = open(&database, DurableTimer::builder().topic(Topic::new("topic"), fail));
     let text = String::new();
-    let keyed = |key| timer.new_timeout_keyed(Topic::new("topic"), key, Duration::ZERO, &text, IfPending::Keep);
-    assert_eq!(keyed("a\0b").unwrap_err().to_string(), "a key with a NUL character was given; none is allowed");
-    assert_eq!(timer.cancel(Topic::<()>::new("topic"), "a\0b").unwrap(), CancelAnswer::Unknown);
-    keyed("good").unwrap();
+    let keyed = |key| timer.schedule(Topic::new("topic"), Schedule::after(Duration::ZERO).key(key), &text);
+    assert_eq!(keyed("a\0b").wait().unwrap_err().to_string(), "a key with a NUL character was given; none is allowed");
+    assert_eq!(timer.cancel(Topic::<()>::new("topic"), "a\0b").wait().unwrap(), CancelAnswer::Unknown);
+    keyed("good").wait().unwrap();
     let begun = Instant::now();
-    while timer.counts().unwrap().dead == 0 {
+    while timer.counts().wait().unwrap().dead == 0 {
         assert!(begun.elapsed() < PATIENCE, "the reason is written");
     }
-    assert_eq!(timer.dead_letters(None, None, 9).unwrap()[0].reason, "bad\u{fffd}reason");
+    assert_eq!(timer.dead_letters(None, None, 9).wait().unwrap()[0].reason, "bad\u{fffd}reason");
 }
 
 #[test]
@@ -156,14 +166,14 @@ fn a_call_after_a_lost_connection_waits_until_the_node_has_joined() {
     let Some(database) = Database::create() else { return };
     let timer = open(&database, DurableTimer::builder().topic(Topic::new("topic"), |_: &Due<String>| Ok(())));
     let schedule = || timer.new_timeout(Topic::new("topic"), Duration::from_secs(600), &String::new());
-    schedule().unwrap();
+    schedule().wait().unwrap();
     for _ in 0..3 {
         database.sql("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()");
         // A renewal may have found the broken connection before.
-        if let Err(error) = schedule() {
+        if let Err(error) = schedule().wait() {
             assert!(matches!(error, Error::OutcomeUnknown { .. }), "{error}");
         }
-        schedule().unwrap();
+        schedule().wait().unwrap();
     }
 }
 
@@ -204,8 +214,8 @@ impl ScriptedTimer {
                 ends.send(())
             });
         };
-        let store = PostgresStore::connect(&database.url()).unwrap().lease(LEASE * 10);
-        let timer = DurableTimer::builder().executor(executor).topic(t(), asks).open(store).unwrap();
+        let store = PostgresStore::new(&database.url()).unwrap().lease(LEASE * 10);
+        let timer = DurableTimer::builder().executor(executor).topic(t(), asks).open(store).wait().unwrap();
         Self { timer, begun, outcome, ended }
     }
 
@@ -215,7 +225,7 @@ impl ScriptedTimer {
         let waker = Arc::new(Occupying(Mutex::new((occupied, released)))).into();
         // If the answer is there before the future waits, nothing wakes.
         let _call = loop {
-            let mut call = Box::pin(self.timer.cancel_async(t::<()>(), "none"));
+            let mut call = Box::pin(self.timer.cancel(t::<()>(), "none"));
             if call.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
                 break call;
             }
@@ -239,15 +249,15 @@ impl ScriptedTimer {
 fn a_reset_beside_a_retry_of_its_timeout_is_kept() {
     let Some(database) = Database::create() else { return };
     let scripted = ScriptedTimer::open(&database);
-    scripted.timer.new_timeout_keyed(t(), "k", Duration::ZERO, &(), IfPending::Keep).unwrap();
+    scripted.timer.schedule(t(), Schedule::after(Duration::ZERO).key("k"), &()).wait().unwrap();
     assert_eq!(scripted.shared_commits(1), 0);
     let reset = scripted.in_one_batch(|| {
         scripted.outcome.send(Err(Retry::after(Duration::from_secs(3_600)).because("later"))).unwrap();
         scripted.ended.recv_timeout(PATIENCE).unwrap();
-        scripted.timer.reset_async(t::<()>(), "k", Duration::from_millis(100))
+        scripted.timer.reset(t::<()>(), "k", Duration::from_millis(100))
     });
     // The reset finds an attempt that runs, so the store executes it again after the retry.
-    assert_eq!(futures::executor::block_on(reset).unwrap(), ResetAnswer::Reset);
+    assert_eq!(reset.wait().unwrap(), ResetAnswer::Reset);
     assert_eq!(scripted.shared_commits(2), 1, "the reset and the retry");
     scripted.outcome.send(Ok(())).unwrap();
 }
@@ -257,15 +267,15 @@ fn an_earlier_insert_beside_a_reset_by_id_is_kept() {
     let Some(database) = Database::create() else { return };
     let scripted = ScriptedTimer::open(&database);
     let day = Duration::from_secs(86_400);
-    let id = scripted.timer.new_timeout_keyed(t(), "k", day, &(), IfPending::Keep).unwrap().id();
+    let id = scripted.timer.schedule(t(), Schedule::after(day).key("k"), &()).wait().unwrap().id();
     let (insert, reset) = scripted.in_one_batch(|| {
         let soon = Duration::from_millis(100);
-        let insert = scripted.timer.new_timeout_keyed_async(t(), "k", soon, &(), IfPending::Earlier);
-        (insert, scripted.timer.reset_by_id_async(id, day / 2))
+        let insert = scripted.timer.schedule(t(), Schedule::after(soon).key("k").if_pending(IfPending::Earlier), &());
+        (insert, scripted.timer.reset_by_id(id, day / 2))
     });
     // The store executes inserts that meet another row last.
-    assert_eq!(futures::executor::block_on(insert).unwrap(), ScheduleAnswer::Moved(id));
-    assert_eq!(futures::executor::block_on(reset).unwrap(), ResetAnswer::Reset);
+    assert_eq!(insert.wait().unwrap(), ScheduleAnswer::Moved(id));
+    assert_eq!(reset.wait().unwrap(), ResetAnswer::Reset);
     assert_eq!(scripted.shared_commits(1), 1, "the insert and the reset");
     scripted.outcome.send(Ok(())).unwrap();
 }
@@ -295,11 +305,11 @@ fn attempts_that_sql_completes_are_done() {
         Ok(())
     };
     let timer = open(&database, DurableTimer::builder().topic(t(), complete));
-    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).wait().unwrap();
     let soon = Duration::from_millis(100);
-    timer.timeout_builder(t(), &()).key("k").after(soon).every(soon).schedule().unwrap();
+    timer.schedule(t(), Schedule::after(soon).key("k").every(soon), &()).wait().unwrap();
     (0..4).for_each(|_| assert_eq!(completed.recv_timeout(PATIENCE).unwrap(), "t"));
-    timer.stop(PATIENCE).unwrap();
+    timer.stop(PATIENCE).wait().unwrap();
     let stats = timer.stats();
     assert_eq!((stats.done, stats.refused), (stats.begun, 0));
 }

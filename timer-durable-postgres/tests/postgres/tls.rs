@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use timer_durable::store::Store;
-use timer_durable_postgres::{ConnectError, PostgresStore};
+use timer_durable_postgres::ConnectError;
 
 use timer_durable_tests::postgres_server::Server;
 
@@ -48,7 +48,7 @@ fn an_encrypted_server_is_used() {
     let name = server.create_database();
     let connect = |host: &str, mode: &str, root: &Path| {
         let url = server.url(&name).replace("127.0.0.1", host);
-        PostgresStore::connect(&format!("{url}?sslmode={mode}&sslrootcert={}", root.display()))
+        crate::connected(&format!("{url}?sslmode={mode}&sslrootcert={}", root.display()))
     };
     let encrypted = "select count(*) from pg_stat_ssl s join pg_stat_activity a using (pid)
         where a.application_name = 'timer-durable' and not s.ssl";
@@ -79,7 +79,7 @@ fn an_encrypted_server_is_used() {
 fn a_server_without_encryption_is_refused() {
     let Some(database) = super::Database::create() else { return };
     let url = format!("{}?sslmode=require", database.url());
-    let error = PostgresStore::connect(&url).expect_err("the server has no TLS");
+    let error = crate::connected(&url).expect_err("the server has no TLS");
     assert!(error.to_string().contains("TLS"), "{error}");
 }
 
@@ -87,7 +87,7 @@ fn a_server_without_encryption_is_refused() {
 #[ignore = "the client of another test"]
 fn a_client_that_trusts_the_system() {
     let Ok(url) = std::env::var(URL) else { return };
-    let mut store = PostgresStore::connect(&url).unwrap();
+    let mut store = crate::connected(&url).unwrap();
     store.rejoin().unwrap();
     assert_eq!(store.membership().unwrap().shards, 64);
 }

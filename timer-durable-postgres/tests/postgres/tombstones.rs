@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use timer_durable::store::{Store, StoreError};
-use timer_durable_postgres::PostgresStore;
 
 use super::locks::Session;
 use super::{Database, LEASE};
@@ -57,7 +56,7 @@ fn a_tombstone_that_cannot_be_removed_costs_no_lease() {
 #[test]
 fn a_node_whose_first_renewal_is_refused_does_not_join() {
     let Some(database) = Database::create() else { return };
-    let mut node = PostgresStore::connect(&database.url()).unwrap();
+    let mut node = crate::connected(&database.url()).unwrap();
     database.sql(
         "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$;
          create trigger refuse before update on timer.shard for each row execute function refuse()",

@@ -152,8 +152,8 @@ impl Shop {
 
 fn open(url: &str, handler: impl Fn(&Due<String>) -> Result<(), Retry> + Send + Sync + 'static) -> DurableTimer {
     // A process takes over from the one before without waiting for its lease.
-    let store = PostgresStore::connect(url).unwrap().node("owner");
-    DurableTimer::builder().topic(CLOSE, handler).open(store).unwrap()
+    let store = PostgresStore::new(url).unwrap().node("owner");
+    DurableTimer::builder().topic(CLOSE, handler).open(store).wait().unwrap()
 }
 
 fn place(number: &str) -> Step<'static> {
@@ -208,12 +208,17 @@ fn schedules(driver: Driver) {
     let row = shop.sql(rules);
     assert!(row.starts_with("\\x34|2|") && row.ends_with("|3600000000|32400000000"), "{row}");
 
+    let debounced = Schedule::debounce(HOUR * 2).cap(HOUR).key("5");
+    driver(&shop.url, vec![Step::Schedule(debounced, "5".to_owned())], End::Commit).unwrap();
+    let left = "select round((due - timer.now()) / 6e7) from timer.timeout where key = '5'";
+    assert_eq!(shop.sql(left), "60", "it is due at its cap");
+
     let refused = vec![later(HOUR, IfPending::Keep), later(HOUR, IfPending::Refuse)];
     let error = driver(&shop.url, refused, End::Commit).unwrap_err();
     assert!(error.contains("the key has a pending timeout"), "{error}");
     let error = driver(&shop.url, vec![Step::ScheduleBroken], End::Commit).unwrap_err();
     assert!(error.contains("it is broken"), "{error}");
-    timer.stop(PATIENCE).unwrap();
+    timer.stop(PATIENCE).wait().unwrap();
     assert!(fired.try_recv().is_err(), "nothing runs after a rollback");
 }
 
@@ -243,7 +248,7 @@ fn ends(driver: Driver) {
         "{result:?}"
     );
     assert!(fired.recv_timeout(PATIENCE).unwrap().1.is_ok());
-    let stop = timer.stop(PATIENCE).unwrap();
+    let stop = timer.stop(PATIENCE).wait().unwrap();
     assert_eq!((stop.unfinished, timer.stats().refused, timer.stats().done), (0, 0, 1));
     assert_eq!(
         (shop.sql("select number from closed"), shop.sql("select count(*) from timer.timeout")),
@@ -274,7 +279,7 @@ fn follows(driver: Driver) {
         if number.starts_with("same key") {
             return of_key.send(number.clone()).map(|()| Done::new()).map_err(Retry::new);
         }
-        timer.new_timeout_keyed(CLOSE, number, Duration::ZERO, &format!("same key, {number}"), IfPending::Keep)?;
+        timer.schedule(CLOSE, Schedule::after(Duration::ZERO).key(number), &format!("same key, {number}")).wait()?;
         let mut steps = vec![Step::Complete(due)];
         if number == "cut off before the commit" {
             steps.push(Step::Sql("select pg_sleep(0.5)".to_owned()));
@@ -283,13 +288,14 @@ fn follows(driver: Driver) {
         while number == "cut off after the commit" && timer.stats().done == 0 {
             std::thread::yield_now();
         }
-        Ok(Done::then(NEXT, Duration::ZERO, number))
+        Ok(Done::then(NEXT, Schedule::after(Duration::ZERO), number))
     };
     let timer = DurableTimer::builder()
         .topic(CLOSE, close)
         .time_limit(Duration::from_millis(100))
         .topic(NEXT, move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new))
-        .open(PostgresStore::connect(&shop.url).unwrap())
+        .open(PostgresStore::new(&shop.url).unwrap())
+        .wait()
         .unwrap();
     own.set(timer.downgrade()).unwrap();
     for number in ["cut off after the commit", "cut off before the commit"] {

@@ -18,12 +18,12 @@ const CHILD: &str = "TIMER_DURABLE_CHILD";
 /// those whose outcome is unknown.
 fn fill(folder: &str) -> (u64, u64) {
     let store = SqliteStore::open(format!("{folder}/timeouts.db")).unwrap();
-    let timer = DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).unwrap();
+    let timer = DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).wait().unwrap();
     let payload = "x".repeat(1_000);
     let (mut accepted, mut failed, mut unknown) = (0, 0, 0);
     while failed + unknown < 3 {
         assert!(accepted < 10_000, "D16: the disk is full, and calls still succeed");
-        match timer.new_timeout(t(), 60 * LONG, &payload) {
+        match timer.new_timeout(t(), 60 * LONG, &payload).wait() {
             Ok(_) => accepted += 1,
             Err(Error::Store(StoreError::Failed(_))) => failed += 1,
             Err(Error::OutcomeUnknown { id: Some(_), .. }) => unknown += 1,
@@ -50,8 +50,8 @@ fn a_full_disk_is_an_error_to_the_caller() {
     let counts = std::fs::read_to_string(folder.path().join("counts")).unwrap();
     let (accepted, unknown) = counts.split_once(' ').unwrap();
     let (accepted, unknown): (u64, u64) = (accepted.parse().unwrap(), unknown.parse().unwrap());
-    let timer = DurableTimer::builder().open(SqliteStore::open(folder.file()).unwrap()).unwrap();
-    let pending = timer.counts().unwrap().pending;
+    let timer = DurableTimer::builder().open(SqliteStore::open(folder.file()).unwrap()).wait().unwrap();
+    let pending = timer.counts().wait().unwrap().pending;
     assert!(accepted > 0 && (accepted..=accepted + unknown).contains(&pending), "D1: {pending}, {counts}");
 }
 
@@ -60,19 +60,20 @@ fn a_full_disk_is_named() {
     let folder = Folder::new();
     let store = SqliteStore::open(folder.file()).unwrap();
     let sqlite = store.handle();
-    let timer = DurableTimer::builder().topic_elsewhere(t::<()>()).open(store).unwrap();
+    let timer = DurableTimer::builder().topic_elsewhere(t::<()>()).open(store).wait().unwrap();
     let limit = |pages: u32| {
         // SQLite reports this limit as a full disk.
         let set = format!("pragma max_page_count = {pages}");
         sqlite
             .transaction(&timer, move |tx| Ok(tx.connection().query_row(&set, [], |row| row.get::<_, u32>(0))?))
+            .wait()
             .unwrap()
     };
     limit(1);
-    let error = timer.new_timeout(t(), LONG, &"x".repeat(100_000)).unwrap_err();
+    let error = timer.new_timeout(t(), LONG, &"x".repeat(100_000)).wait().unwrap_err();
     assert!(error.to_string().contains("the disk is full"), "{error}");
     limit(1_000_000);
-    timer.new_timeout(t(), LONG, &"x".repeat(100_000)).unwrap();
+    timer.new_timeout(t(), LONG, &"x".repeat(100_000)).wait().unwrap();
 }
 
 /// A foreign key that is checked at the commit lets the update succeed and its commit fail.
@@ -80,7 +81,7 @@ fn a_full_disk_is_named() {
 fn a_start_whose_commit_fails_is_an_error() {
     let folder = Folder::new();
     let open = || DurableTimer::builder().open(SqliteStore::open(folder.file()).unwrap());
-    drop(open().unwrap());
+    drop(open().wait().unwrap());
     let file = || rusqlite::Connection::open(folder.file()).unwrap();
     let refuse = "create table parent(id integer primary key);
         create table child(parent references parent deferrable initially deferred);
@@ -88,11 +89,11 @@ fn a_start_whose_commit_fails_is_an_error() {
     file().execute_batch(refuse).unwrap();
     let epoch = || file().query_row("select epoch from timer_meta", [], |row| row.get::<_, i64>(0)).unwrap();
     let before = epoch();
-    let error = open().unwrap_err();
+    let error = open().wait().unwrap_err();
     assert!(error.to_string().contains("FOREIGN KEY constraint failed"), "{error}");
     assert_eq!(epoch(), before);
     file().execute_batch("drop trigger refuse").unwrap();
-    drop(open().unwrap());
+    drop(open().wait().unwrap());
     assert_eq!(epoch(), before + 1);
 }
 

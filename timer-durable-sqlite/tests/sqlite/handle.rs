@@ -28,18 +28,18 @@ fn a_handle_of_another_file_is_an_error_of_the_call() {
     let sender = Mutex::new(sender);
     let close = move |due: &Due<()>| {
         let refused = wrong.complete(due, |_| Ok(()));
-        closing.complete(due, |tx| Ok(tx.connection().execute_batch("create table closed(n)")?))?;
+        closing.complete(due, |tx| Ok(tx.connection().execute_batch("create table closed(n)")?)).wait()?;
         sender.lock().unwrap().send(refused).map_err(|_| Retry::new("the test is over"))
     };
-    let timer = DurableTimer::builder().topic(t(), close).open(store).unwrap();
-    assert_refused(&foreign, foreign.transaction(&timer, |_| panic!("it does not run")));
-    own.transaction(&timer, |tx| Ok(tx.new_timeout(t(), Duration::ZERO, &()).map(drop)?)).unwrap();
-    assert_refused(&foreign, ran.recv_timeout(Duration::from_secs(60)).unwrap());
+    let timer = DurableTimer::builder().topic(t(), close).open(store).wait().unwrap();
+    assert_refused(&foreign, foreign.transaction(&timer, |_| panic!("it does not run")).wait());
+    own.transaction(&timer, |tx| Ok(tx.new_timeout(t(), Duration::ZERO, &()).map(drop)?)).wait().unwrap();
+    assert_refused(&foreign, ran.recv_timeout(Duration::from_secs(60)).unwrap().wait());
     let closed = own.transaction(&timer, |tx| {
         Ok(tx.connection().query_row("select count(*) from closed", (), |row| row.get::<_, i64>(0))?)
     });
-    assert_eq!(closed.unwrap(), 0);
-    timer.stop(Duration::from_secs(60)).unwrap();
+    assert_eq!(closed.wait().unwrap(), 0);
+    timer.stop(Duration::from_secs(60)).wait().unwrap();
 }
 
 #[test]
@@ -48,5 +48,5 @@ fn a_handle_is_refused_by_a_store_that_is_no_file() {
     let handle = SqliteStore::open(folder.file()).unwrap().handle();
     let builder = DurableTimer::builder().topic_elsewhere(Topic::<()>::new("t"));
     let (timer, _driver) = builder.build_manual(MemoryStore::new()).unwrap();
-    assert_refused(&handle, handle.transaction(&timer, |_| Ok(())));
+    assert_refused(&handle, handle.transaction(&timer, |_| Ok(())).wait());
 }

@@ -30,15 +30,16 @@ fn a_panic_on_a_file_harms_its_timeout_only() {
         )
         .topic(Topic::new("good"), move |due: &Due<String>| Ok(sender.send(due.payload().clone())?))
         .open(SqliteStore::open(folder.file()).unwrap())
+        .wait()
         .unwrap();
-    timer.new_timeout(Topic::new("bad"), Duration::ZERO, &"a".to_owned()).unwrap();
-    timer.new_timeout(Topic::new("good"), Duration::ZERO, &"b".to_owned()).unwrap();
+    timer.new_timeout(Topic::new("bad"), Duration::ZERO, &"a".to_owned()).wait().unwrap();
+    timer.new_timeout(Topic::new("good"), Duration::ZERO, &"b".to_owned()).wait().unwrap();
     assert_eq!(ran.recv_timeout(LONG).unwrap(), "b", "D11");
     wait_for(|| timer.stats().buried == 1 && timer.stats().done == 1);
-    let letters = timer.dead_letters(Some("bad"), None, 9).unwrap();
+    let letters = timer.dead_letters(Some("bad"), None, 9).wait().unwrap();
     assert_eq!((letters[0].attempt, letters[0].payload.as_slice()), (2, b"a".as_slice()), "D11: its bytes are kept");
     assert!(letters[0].reason.contains("a is bad"), "{letters:?}");
-    assert_eq!(timer.counts().unwrap().pending, 0, "D2");
+    assert_eq!(timer.counts().wait().unwrap().pending, 0, "D2");
 }
 
 #[test]
@@ -57,14 +58,15 @@ fn a_blocked_handler_holds_up_no_other_one() {
         })
         .topic(Topic::new("runs"), move |due: &Due<()>| Ok(sender.send(due.attempt())?))
         .open(SqliteStore::open(folder.file()).unwrap())
+        .wait()
         .unwrap();
-    let id = timer.new_timeout(Topic::new("blocks"), Duration::ZERO, &()).unwrap();
+    let id = timer.new_timeout(Topic::new("blocks"), Duration::ZERO, &()).wait().unwrap();
     ran.recv_timeout(LONG).unwrap();
-    timer.new_timeout(Topic::new("runs"), Duration::ZERO, &()).unwrap();
+    timer.new_timeout(Topic::new("runs"), Duration::ZERO, &()).wait().unwrap();
     ran.recv_timeout(LONG).unwrap();
-    assert_eq!(timer.cancel_by_id(id).unwrap(), timer_durable::CancelAnswer::Running, "D9");
+    assert_eq!(timer.cancel_by_id(id).wait().unwrap(), timer_durable::CancelAnswer::Running, "D9");
     wait_for(|| timer.stats().done == 1);
-    let report = timer.stop(Duration::ZERO).unwrap();
+    let report = timer.stop(Duration::ZERO).wait().unwrap();
     assert_eq!((report.unfinished, report.released), (1, true), "`stop` keeps its limit");
     drop(timer);
 
@@ -72,6 +74,7 @@ fn a_blocked_handler_holds_up_no_other_one() {
     let timer = DurableTimer::builder()
         .topic(Topic::new("blocks"), move |due: &Due<()>| Ok(sender.send(due.attempt())?))
         .open(SqliteStore::open(folder.file()).unwrap())
+        .wait()
         .unwrap();
     assert_eq!(ran.recv_timeout(LONG).unwrap(), 2, "D3");
     drop((timer, release));
@@ -102,8 +105,9 @@ fn blocking_handlers_that_hang_lose_their_places_and_threads() {
         .time_limit(Duration::from_millis(50))
         .topic(good_topic, move |_: &Due<()>| good.0.send(()).map_err(Retry::new))
         .open(SqliteStore::open(folder.file()).unwrap())
+        .wait()
         .unwrap();
-    let schedule = |topic| _ = timer.new_timeout(topic, Duration::ZERO, &()).unwrap();
+    let schedule = |topic| _ = timer.new_timeout(topic, Duration::ZERO, &()).wait().unwrap();
     (0..HANGING).for_each(|_| schedule(topic));
     schedule(good_topic);
     good.1.recv_timeout(LONG).expect("another topic has a thread");
@@ -116,6 +120,6 @@ fn blocking_handlers_that_hang_lose_their_places_and_threads() {
     while late.load(Ordering::Relaxed) < HANGING {
         std::thread::yield_now();
     }
-    timer.stop(LONG).unwrap();
+    timer.stop(LONG).wait().unwrap();
     assert_eq!(timer.stats().done, HANGING as u64 + 1, "no late answer ends anything");
 }

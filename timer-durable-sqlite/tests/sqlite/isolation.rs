@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const OTHER: Topic<()> = Topic::new("other");
 
 fn schedule(timer: &DurableTimer, topic: Topic<()>, delay: Duration) {
-    timer.new_timeout(topic, delay, &()).unwrap();
+    timer.new_timeout(topic, delay, &()).wait().unwrap();
 }
 
 #[test]
@@ -38,12 +38,13 @@ fn a_paused_topic_with_many_rows_in_a_file_delays_no_other() {
         .topic(t(), move |_: &Due<()>| topic.send("t").map_err(Retry::new))
         .topic(OTHER, move |_: &Due<()>| other.send("other").map_err(Retry::new))
         .open(store())
+        .wait()
         .unwrap();
     (0..100).for_each(|n| schedule(&timer, OTHER, Duration::from_millis(n)));
     (0..100).for_each(|_| assert_eq!(runs.recv_timeout(PATIENCE), Ok("other")));
-    timer.resume(t::<()>()).unwrap();
+    timer.resume(t::<()>()).wait().unwrap();
     (0..MANY).for_each(|_| assert_eq!(runs.recv_timeout(PATIENCE), Ok("t"), "D2"));
-    timer.stop(PATIENCE).unwrap();
+    timer.stop(PATIENCE).wait().unwrap();
 }
 
 #[test]
@@ -58,30 +59,30 @@ fn a_refused_begin_of_a_paused_topic(capacity: usize) {
     let builder = DurableTimer::builder().capacity(capacity).topic(t(), done).topic(OTHER, done);
     let store = SqliteStore::open(folder.file()).unwrap();
     let sqlite = store.handle();
-    let timer = builder.open(store).unwrap();
+    let timer = builder.open(store).wait().unwrap();
     let count = |topic: &str| timer.stats().topics[topic].done;
-    let execute = |sql| sqlite.transaction(&timer, move |tx| Ok(tx.connection().execute_batch(sql)?)).unwrap();
+    let execute = |sql| sqlite.transaction(&timer, move |tx| Ok(tx.connection().execute_batch(sql)?)).wait().unwrap();
     let wait = |is_done: &dyn Fn() -> bool| {
         (0..6_000).any(|_| {
             std::thread::park_timeout(Duration::from_millis(10));
             is_done()
         })
     };
-    timer.pause(t::<()>()).unwrap();
+    timer.pause(t::<()>()).wait().unwrap();
     schedule(&timer, t(), Duration::ZERO);
     assert!(wait(&|| timer.stats().in_memory == 0 || capacity > 4), "it is on the shelf");
     execute("create trigger refuse before update of begun on timer_timeout begin select json('{'); end");
-    timer.resume(t::<()>()).unwrap();
+    timer.resume(t::<()>()).wait().unwrap();
     assert!(wait(&|| timer.stats().store_errors > 0), "it is refused to begin");
-    timer.pause(t::<()>()).unwrap();
+    timer.pause(t::<()>()).wait().unwrap();
     execute("drop trigger refuse");
     // The pause of the refused begin is over by then.
     schedule(&timer, OTHER, 5 * SECOND);
     assert!(wait(&|| count("other") == 1));
     assert_eq!(count("t"), 0);
-    timer.resume(t::<()>()).unwrap();
+    timer.resume(t::<()>()).wait().unwrap();
     assert!(wait(&|| count("t") == 1), "D2");
-    timer.stop(PATIENCE).unwrap();
+    timer.stop(PATIENCE).wait().unwrap();
 }
 
 #[test]
@@ -91,12 +92,12 @@ fn a_refused_begin_of_a_shelf_is_read_as_often_as_it_is_written() {
     let sqlite = store.handle();
     let builder = DurableTimer::builder().capacity(4).topic(t(), |_: &Due<()>| Ok(()));
     let (timer, mut driver) = builder.build_manual(store).unwrap();
-    let execute = |sql| sqlite.transaction(&timer, move |tx| Ok(tx.connection().execute_batch(sql)?)).unwrap();
-    timer.pause(t::<()>()).unwrap();
+    let execute = |sql| sqlite.transaction(&timer, move |tx| Ok(tx.connection().execute_batch(sql)?)).wait().unwrap();
+    timer.pause(t::<()>()).wait().unwrap();
     schedule(&timer, t(), SECOND);
     assert_eq!((driver.advance(SECOND), timer.stats().in_memory), (0, 0), "it is on the shelf");
     execute("create trigger refuse before update of begun on timer_timeout begin select json('{'); end");
-    timer.resume(t::<()>()).unwrap();
+    timer.resume(t::<()>()).wait().unwrap();
     let before = timer.stats().turns;
     assert_eq!(driver.advance(600 * SECOND), 0);
     let turns = timer.stats().turns - before;

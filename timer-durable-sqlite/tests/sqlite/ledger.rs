@@ -28,15 +28,17 @@ fn open(file: &Path) -> (DurableTimer, SqliteHandle) {
         Ok(())
     };
     let topic = t().attempts(1_000_000).backoff(Duration::from_millis(1), Duration::from_millis(5));
-    (DurableTimer::builder().topic(topic, close).open(store).unwrap(), sqlite)
+    (DurableTimer::builder().topic(topic, close).open(store).wait().unwrap(), sqlite)
 }
 
 fn place((timer, sqlite): &(DurableTimer, SqliteHandle), number: String, may_commit: bool) -> Result<(), Error> {
-    sqlite.transaction(timer, move |tx| {
-        tx.connection().execute("insert into orders values (?1)", [&number])?;
-        tx.schedule(t::<String>(), Schedule::after(Duration::ZERO).key(&number), &number)?;
-        if may_commit { Ok(()) } else { Err("rolled back".into()) }
-    })
+    sqlite
+        .transaction(timer, move |tx| {
+            tx.connection().execute("insert into orders values (?1)", [&number])?;
+            tx.schedule(t::<String>(), Schedule::after(Duration::ZERO).key(&number), &number)?;
+            if may_commit { Ok(()) } else { Err("rolled back".into()) }
+        })
+        .wait()
 }
 
 /// A process places orders and closes them, each in one transaction with its timeout. It is killed
@@ -61,8 +63,8 @@ fn kills_lose_and_repeat_nothing() {
     let folder = Folder::new();
     let (timer, sqlite) = open(&folder.file());
     let create = "create table orders(number text primary key); create table closed(number text)";
-    sqlite.transaction(&timer, move |tx| Ok(tx.connection().execute_batch(create)?)).unwrap();
-    timer.stop(PATIENCE).unwrap();
+    sqlite.transaction(&timer, move |tx| Ok(tx.connection().execute_batch(create)?)).wait().unwrap();
+    timer.stop(PATIENCE).wait().unwrap();
     drop(timer);
     let kills = std::env::var("TIMER_LEDGER_KILLS").map_or(6_u32, |kills| kills.parse().unwrap());
     let (placed, begun) = (folder.path().join("placed"), Instant::now());
@@ -78,13 +80,14 @@ fn kills_lose_and_repeat_nothing() {
         std::fs::remove_file(&placed).unwrap();
     }
     let ((timer, sqlite), begun) = (open(&folder.file()), Instant::now());
-    while timer.counts().unwrap().pending > 0 {
+    while timer.counts().wait().unwrap().pending > 0 {
         assert!(begun.elapsed() < PATIENCE * 2, "{:?}", timer.counts());
         std::thread::park_timeout(Duration::from_millis(10));
     }
     let count = |query: &'static str| {
         sqlite
             .transaction(&timer, move |tx| Ok(tx.connection().query_row(query, [], |row| row.get::<_, i64>(0))?))
+            .wait()
             .unwrap()
     };
     let orders = count("select count(*) from orders");
@@ -100,7 +103,7 @@ fn kills_lose_and_repeat_nothing() {
 fn no_way_to_schedule_is_early_in_a_file() {
     let (ledger, builder, ways) = Ledger::new(SystemTime::now, work);
     let folder = Folder::new();
-    let timer = builder.open(SqliteStore::open(folder.file()).unwrap()).unwrap();
+    let timer = builder.open(SqliteStore::open(folder.file()).unwrap()).wait().unwrap();
     let expected = ledger.call(&timer) + ledger.call_in_transactions(&timer);
     assert_on_time(std::iter::from_fn(|| ways.recv_timeout(PATIENCE).ok()), expected);
 }

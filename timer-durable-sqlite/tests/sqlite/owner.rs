@@ -131,21 +131,22 @@ fn a_file_that_is_gone_is_an_error() {
         let folder = Folder::new();
         let (sender, ran) = mpsc::channel();
         let handle = move |_: &Due<()>| sender.send(()).map_err(Retry::new);
-        let timer = DurableTimer::builder().topic(t(), handle).open(SqliteStore::open(folder.file()).unwrap()).unwrap();
-        timer.new_timeout(t(), Duration::from_millis(200), &()).unwrap();
+        let timer =
+            DurableTimer::builder().topic(t(), handle).open(SqliteStore::open(folder.file()).unwrap()).wait().unwrap();
+        timer.new_timeout(t(), Duration::from_millis(200), &()).wait().unwrap();
         change(&folder);
         let errors = [
-            timer.new_timeout(t(), LONG, &()).unwrap_err(),
-            timer.cancel(t::<()>(), "k").unwrap_err(),
-            timer.counts().unwrap_err(),
-            timer.dead_letters(None, None, 9).unwrap_err(),
-            timer.backup(folder.path().join("backup")).unwrap_err(),
+            timer.new_timeout(t(), LONG, &()).wait().unwrap_err(),
+            timer.cancel(t::<()>(), "k").wait().unwrap_err(),
+            timer.counts().wait().unwrap_err(),
+            timer.dead_letters(None, None, 9).wait().unwrap_err(),
+            timer.backup(folder.path().join("backup")).wait().unwrap_err(),
         ];
         for error in errors {
             assert!(error.to_string().contains(&format!("was {word}")), "{error}");
         }
         ran.recv_timeout(Duration::from_millis(600)).expect_err("nothing begins");
-        assert!(!timer.stop(LONG).unwrap().released, "{word}");
+        assert!(!timer.stop(LONG).wait().unwrap().released, "{word}");
     }
 }
 
@@ -155,11 +156,14 @@ fn a_path_is_no_uri_and_its_file_is_private() {
     let names = ["file:a.db", "file:b.db?mode=memory", "c.db?vfs=none", "file::memory:", "d%20.db"];
     if std::env::var_os(CHILD).is_some() {
         for name in names {
-            let timer =
-                DurableTimer::builder().topic_elsewhere(t::<()>()).open(SqliteStore::open(name).unwrap()).unwrap();
-            timer.new_timeout(t(), LONG, &()).unwrap();
+            let timer = DurableTimer::builder()
+                .topic_elsewhere(t::<()>())
+                .open(SqliteStore::open(name).unwrap())
+                .wait()
+                .unwrap();
+            timer.new_timeout(t(), LONG, &()).wait().unwrap();
             assert!(matches!(SqliteStore::open(name), Err(OpenError::InUse { .. })), "{name}");
-            timer.backup(format!("{name}&copy")).unwrap();
+            timer.backup(format!("{name}&copy")).wait().unwrap();
         }
         return;
     }
@@ -169,7 +173,7 @@ fn a_path_is_no_uri_and_its_file_is_private() {
     for file in names.into_iter().flat_map(|name| [name.to_owned(), format!("{name}&copy")]) {
         let path = folder.path().join(&file);
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{file}");
-        let timer = DurableTimer::builder().open(SqliteStore::open(path).unwrap()).unwrap();
-        assert_eq!(timer.counts().unwrap().pending, 1, "{file}");
+        let timer = DurableTimer::builder().open(SqliteStore::open(path).unwrap()).wait().unwrap();
+        assert_eq!(timer.counts().wait().unwrap().pending, 1, "{file}");
     }
 }

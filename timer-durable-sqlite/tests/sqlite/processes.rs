@@ -28,7 +28,7 @@ fn open(file: &Path, handle: impl Fn(&Due<String>) -> Result<(), Retry> + Send +
     let topic = Topic::new("t").attempts(3).backoff(Duration::from_millis(1), Duration::from_millis(1));
     let builder = DurableTimer::builder().topic(topic, handle);
     // One attempt at a time, because all that run in a process die with it.
-    builder.max_running(1).open(SqliteStore::open(file).unwrap()).unwrap()
+    builder.max_running(1).open(SqliteStore::open(file).unwrap()).wait().unwrap()
 }
 
 /// A handler that ends its process counts its attempts, is buried after the last one, and harms no
@@ -39,19 +39,22 @@ fn a_handler_that_ends_the_process_is_buried() {
         let file = Path::new(&folder).join("timeouts.db");
         let timer = open(&file, |due| if due.payload() == "deadly" { std::process::abort() } else { Ok(()) });
         // The last process leaves this loop. The handler ends the others in it.
-        while timer.counts().unwrap().pending > 0 {
+        while timer.counts().wait().unwrap().pending > 0 {
             std::thread::park_timeout(Duration::from_millis(5));
         }
         return;
     }
     let folder = Folder::new();
-    let timer =
-        DurableTimer::builder().topic_elsewhere(t::<()>()).open(SqliteStore::open(folder.file()).unwrap()).unwrap();
+    let timer = DurableTimer::builder()
+        .topic_elsewhere(t::<()>())
+        .open(SqliteStore::open(folder.file()).unwrap())
+        .wait()
+        .unwrap();
     // Due when this process has no timer any more.
     let delay = Duration::from_secs(1);
-    timer.new_timeout(t(), delay, &"deadly".to_owned()).unwrap();
-    timer.new_timeout(t(), delay, &"harmless".to_owned()).unwrap();
-    timer.stop(PATIENCE).unwrap();
+    timer.new_timeout(t(), delay, &"deadly".to_owned()).wait().unwrap();
+    timer.new_timeout(t(), delay, &"harmless".to_owned()).wait().unwrap();
+    timer.stop(PATIENCE).wait().unwrap();
     drop(timer);
     let mut starts = 0;
     let name = "processes::a_handler_that_ends_the_process_is_buried";
@@ -61,7 +64,7 @@ fn a_handler_that_ends_the_process_is_buried() {
     }
     assert_eq!(starts, 3, "as often as the topic has attempts");
     let timer = open(&folder.file(), |_| Ok(()));
-    let letters = timer.dead_letters(None, None, 9).unwrap();
+    let letters = timer.dead_letters(None, None, 9).wait().unwrap();
     assert_eq!(letters.len(), 1);
     assert_eq!((&*letters[0].payload, &*letters[0].reason), (&b"deadly"[..], "no end after 3 attempts"));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::executor::block_on;
 use timer_durable::transaction::Target;
-use timer_durable::{Due, DurableTimer, Error, Filter, IfPending, Reader, Retry, TimeoutState};
+use timer_durable::{Due, DurableTimer, Error, Filter, IfPending, Reader, Retry, Schedule, TimeoutState};
 use timer_durable_sqlite::{OpenError, SqliteReader, SqliteStore};
 
 use crate::processes::{CHILD, child};
@@ -20,9 +20,12 @@ const DAY: Duration = Duration::from_secs(86_400);
 #[test]
 fn a_read_does_not_wait_for_the_keeper() {
     let folder = Folder::new();
-    let timer =
-        DurableTimer::builder().topic_elsewhere(t::<()>()).open(SqliteStore::open(folder.file()).unwrap()).unwrap();
-    timer.new_timeout_keyed(t(), "k", LONG, &(), IfPending::Keep).unwrap();
+    let timer = DurableTimer::builder()
+        .topic_elsewhere(t::<()>())
+        .open(SqliteStore::open(folder.file()).unwrap())
+        .wait()
+        .unwrap();
+    timer.schedule(t(), Schedule::after(LONG).key("k"), &()).wait().unwrap();
     let ((begun, has_begun), (end, may_end)) = (channel(), channel::<()>());
     std::thread::scope(|scope| {
         let timer = &timer;
@@ -33,14 +36,14 @@ fn a_read_does_not_wait_for_the_keeper() {
             })
         });
         has_begun.recv_timeout(LONG).unwrap();
-        assert!(timer.get(t::<()>(), "k").unwrap().is_some());
-        assert_eq!(block_on(timer.list_async(&Filter::new(), None, 9)).unwrap().len(), 1);
-        assert_eq!(timer.counts().unwrap().pending, 1);
+        assert!(timer.get(t::<()>(), "k").wait().unwrap().is_some());
+        assert_eq!(block_on(timer.list(&Filter::new(), None, 9)).unwrap().len(), 1);
+        assert_eq!(timer.counts().wait().unwrap().pending, 1);
         end.send(()).unwrap();
-        busy.join().unwrap().unwrap();
+        busy.join().unwrap().wait().unwrap();
     });
-    timer.stop(LONG).unwrap();
-    assert!(matches!(timer.get(t::<()>(), "k"), Err(Error::Stopped)));
+    timer.stop(LONG).wait().unwrap();
+    assert!(matches!(timer.get(t::<()>(), "k").wait(), Err(Error::Stopped)));
     for end in ["-wal", "-owner"] {
         assert!(!Path::new(&format!("{}{end}", folder.file().display())).exists(), "{end} is left");
     }
@@ -56,9 +59,9 @@ fn a_file_is_read_beside_its_owner() {
                 std::thread::park();
             }
         };
-        let timer = DurableTimer::builder().topic(t(), handle).open(SqliteStore::open(file).unwrap()).unwrap();
-        timer.new_timeout_keyed(t(), "runs", Duration::ZERO, "a", IfPending::Keep).unwrap();
-        timer.new_timeout_keyed(t(), "waits", DAY, "b", IfPending::Keep).unwrap();
+        let timer = DurableTimer::builder().topic(t(), handle).open(SqliteStore::open(file).unwrap()).wait().unwrap();
+        timer.schedule(t(), Schedule::after(Duration::ZERO).key("runs"), "a").wait().unwrap();
+        timer.schedule(t(), Schedule::after(DAY).key("waits"), "b").wait().unwrap();
         timer
     }
     if let Some(folder) = std::env::var_os(CHILD) {
@@ -72,7 +75,10 @@ fn a_file_is_read_beside_its_owner() {
         std::fs::write(Path::new(&folder).join("open"), "").unwrap();
         // Each commit uses the index of the log.
         loop {
-            timer.new_timeout_keyed(t(), "later", 2 * DAY, "c", IfPending::Replace).unwrap();
+            timer
+                .schedule(t(), Schedule::after(2 * DAY).key("later").if_pending(IfPending::Replace), "c")
+                .wait()
+                .unwrap();
             std::thread::park_timeout(Duration::from_millis(5));
         }
     }
@@ -115,8 +121,9 @@ fn a_row_of_another_program_is_found_with_the_next_commit() {
     let folder = Folder::new();
     let (sender, ran) = channel();
     let handle = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
-    let timer = DurableTimer::builder().topic(t(), handle).open(SqliteStore::open(folder.file()).unwrap()).unwrap();
-    timer.new_timeout(t(), LONG, "a").unwrap();
+    let timer =
+        DurableTimer::builder().topic(t(), handle).open(SqliteStore::open(folder.file()).unwrap()).wait().unwrap();
+    timer.new_timeout(t(), LONG, "a").wait().unwrap();
     let other = rusqlite::Connection::open(folder.file()).unwrap();
     other
         .execute(
@@ -124,7 +131,7 @@ fn a_row_of_another_program_is_found_with_the_next_commit() {
             [],
         )
         .unwrap();
-    timer.new_timeout(t(), LONG, "c").unwrap();
+    timer.new_timeout(t(), LONG, "c").wait().unwrap();
     assert_eq!(ran.recv_timeout(LONG).as_deref(), Ok("b"));
     while timer.stats().pending != Some(2) {
         std::thread::park_timeout(Duration::from_millis(5));
@@ -135,22 +142,23 @@ fn a_row_of_another_program_is_found_with_the_next_commit() {
 fn operators_may_await_their_calls() {
     let folder = Folder::new();
     let handler = |_: &Due<()>| -> Result<(), Retry> { Err(Retry::dead("broken")) };
-    let timer = DurableTimer::builder().topic(t(), handler).open(SqliteStore::open(folder.file()).unwrap()).unwrap();
-    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
+    let timer =
+        DurableTimer::builder().topic(t(), handler).open(SqliteStore::open(folder.file()).unwrap()).wait().unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).wait().unwrap();
     let dead = |topic| loop {
-        let mut dead = block_on(timer.dead_letters_async(topic, None, 9)).unwrap();
+        let mut dead = block_on(timer.dead_letters(topic, None, 9)).unwrap();
         if let Some(letter) = dead.pop() {
             break letter;
         }
         std::thread::park_timeout(Duration::from_millis(1));
     };
     let id = dead(None).id;
-    assert!(block_on(timer.requeue_async(id)).unwrap());
+    assert!(block_on(timer.requeue(id)).unwrap());
     assert_eq!(dead(Some("t")).attempt, 2);
-    assert!(block_on(timer.purge_async(id)).unwrap() && !block_on(timer.purge_async(id)).unwrap());
-    assert_eq!(block_on(timer.counts_async()).unwrap().dead, 0);
-    timer.pause(t::<()>()).unwrap();
-    assert_eq!(block_on(timer.paused_topics_async()).unwrap(), ["t"]);
-    block_on(timer.backup_async(folder.path().join("copy.db"))).unwrap();
+    assert!(block_on(timer.purge(id)).unwrap() && !block_on(timer.purge(id)).unwrap());
+    assert_eq!(block_on(timer.counts()).unwrap().dead, 0);
+    timer.pause(t::<()>()).wait().unwrap();
+    assert_eq!(block_on(timer.paused_topics()).unwrap(), ["t"]);
+    block_on(timer.backup(folder.path().join("copy.db"))).unwrap();
     assert!(folder.path().join("copy.db").exists());
 }

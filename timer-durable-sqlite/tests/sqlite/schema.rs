@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use timer_durable::{Due, DurableTimer, Retry, TimeoutId};
+use timer_durable::{Due, DurableTimer, Retry, Schedule, TimeoutId};
 use timer_durable_sqlite::rusqlite::Connection;
 use timer_durable_sqlite::{OpenError, SqliteReader, SqliteStore};
 
@@ -38,12 +38,12 @@ fn a_file_of_version_1_goes_on() {
         sender.send(seen).map_err(Retry::new)
     };
     let store = SqliteStore::open(folder.file()).unwrap();
-    let timer = DurableTimer::builder().topic(t(), record).open(store).unwrap();
+    let timer = DurableTimer::builder().topic(t(), record).open(store).wait().unwrap();
     let old = ("old".to_owned(), Some("key".to_owned()), 2);
     assert_eq!(ran.recv_timeout(Duration::from_secs(60)), Ok(old), "its first attempt died with its process");
-    let letters = timer.dead_letters(None, None, 9).unwrap();
+    let letters = timer.dead_letters(None, None, 9).wait().unwrap();
     assert_eq!((letters.len(), &*letters[0].payload, &*letters[0].reason), (1, &b"dead"[..], "broken"));
-    timer.stop(Duration::from_secs(60)).unwrap();
+    timer.stop(Duration::from_secs(60)).wait().unwrap();
 }
 
 /// The tools that migrate the tables of the user write both pragmas.
@@ -60,10 +60,10 @@ fn tables_of_the_user_may_be_there_first() {
     let id = TimeoutId::new();
     for number in 1..3 {
         let store = SqliteStore::open(folder.file()).unwrap();
-        let timer = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open(store).unwrap();
-        timer.timeout_builder(t(), &()).after(Duration::from_secs(3600)).id(id).schedule().unwrap();
-        assert_eq!(timer.counts().unwrap().pending, 1);
-        timer.stop(Duration::from_secs(60)).unwrap();
+        let timer = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open(store).wait().unwrap();
+        timer.schedule(t(), Schedule::after(Duration::from_secs(3600)).id(id), &()).wait().unwrap();
+        assert_eq!(timer.counts().wait().unwrap().pending, 1);
+        timer.stop(Duration::from_secs(60)).wait().unwrap();
         drop(timer);
         let pragmas = "select user_version || ' ' || application_id from pragma_user_version, pragma_application_id";
         let connection = Connection::open(folder.file()).unwrap();

@@ -13,5 +13,5 @@ fn timeouts_run_as_the_timetable_says() {
 #[test]
 fn lateness_in_a_file_is_explained() {
     let folder = Folder::new();
-    explained::check(|builder| builder.open(SqliteStore::open(folder.file()).unwrap()).unwrap());
+    explained::check(|builder| builder.open(SqliteStore::open(folder.file()).unwrap()).wait().unwrap());
 }

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use timer_durable::{Due, DurableTimer, IfPending, Retry, Topic};
+use timer_durable::{Due, DurableTimer, Retry, Schedule, Topic};
 use timer_durable_sqlite::SqliteStore;
 use timer_durable_sqlite::rusqlite::Connection;
 
@@ -16,12 +16,13 @@ fn open(folder: &Folder) -> (DurableTimer, Receiver<String>) {
     let (sender, ran) = channel();
     let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
     let topic = Topic::new("t").attempts(1);
-    let timer = DurableTimer::builder().topic(topic, record).open(SqliteStore::open(folder.file()).unwrap()).unwrap();
+    let timer =
+        DurableTimer::builder().topic(topic, record).open(SqliteStore::open(folder.file()).unwrap()).wait().unwrap();
     (timer, ran)
 }
 
 fn schedule(timer: &DurableTimer, key: &str, delay: Duration) {
-    timer.new_timeout_keyed(t(), key, delay, &key.to_owned(), IfPending::Keep).unwrap();
+    timer.schedule(t(), Schedule::after(delay).key(key), &key.to_owned()).wait().unwrap();
 }
 
 /// Lets a program of the user change the file while no timer is open.
@@ -57,7 +58,7 @@ fn a_row_that_cannot_be_read_is_a_dead_letter() {
         let folder = Folder::new();
         let (timer, _) = open(&folder);
         (0..9).for_each(|n| schedule(&timer, &n.to_string(), LONG));
-        timer.stop(LONG).unwrap();
+        timer.stop(LONG).wait().unwrap();
         drop(timer);
         let slot = if on_shelf { "-1" } else { "null" };
         let all = format!("update timer_timeout set due = 1, slot = {slot}");
@@ -67,14 +68,14 @@ fn a_row_that_cannot_be_read_is_a_dead_letter() {
         all.sort();
         assert_eq!(all, ["0", "1", "2", "3", "5", "6", "7", "8"], "D11: {value}");
         let begun = Instant::now();
-        while timer.counts().unwrap().dead == 0 {
+        while timer.counts().wait().unwrap().dead == 0 {
             assert!(begun.elapsed() < LONG, "{value}");
         }
-        let letters = timer.dead_letters(None, None, 9).unwrap();
+        let letters = timer.dead_letters(None, None, 9).wait().unwrap();
         assert_eq!(letters.len(), usize::from(!value.starts_with("id")), "{value}");
         assert!(letters.iter().all(|letter| letter.reason.contains("cannot be read")), "{value}: {letters:?}");
         schedule(&timer, "another", LONG);
-        timer.stop(LONG).unwrap();
+        timer.stop(LONG).wait().unwrap();
         assert_eq!(timer.stats().pending, Some(1), "{value}");
         drop(timer);
         let column = value.split(' ').next().unwrap();
@@ -100,7 +101,7 @@ fn extreme_values_of_a_row_harm_no_other() {
         let folder = Folder::new();
         let (timer, _) = open(&folder);
         ["a", "extreme", "b"].into_iter().for_each(|key| schedule(&timer, key, LONG));
-        timer.stop(LONG).unwrap();
+        timer.stop(LONG).wait().unwrap();
         drop(timer);
         let due = "update timer_timeout set due = 1";
         change(&folder, &format!("{due}; update timer_timeout set {value} where key = 'extreme'"));
@@ -117,9 +118,9 @@ fn a_dead_letter_that_cannot_be_read_says_so() {
     let folder = Folder::new();
     let (timer, _) = open(&folder);
     let number = 9;
-    (0..number).for_each(|n| _ = timer.new_timeout(t(), Duration::ZERO, &vec![0xff_u8, n]).unwrap());
-    while timer.counts().unwrap().dead < u64::from(number) {}
-    timer.stop(LONG).unwrap();
+    (0..number).for_each(|n| _ = timer.new_timeout(t(), Duration::ZERO, &vec![0xff_u8, n]).wait().unwrap());
+    while timer.counts().wait().unwrap().dead < u64::from(number) {}
+    timer.stop(LONG).wait().unwrap();
     drop(timer);
     change(
         &folder,
@@ -128,11 +129,11 @@ fn a_dead_letter_that_cannot_be_read_says_so() {
          where payload = x'ff03'",
     );
     let (timer, _) = open(&folder);
-    let letters = timer.dead_letters(None, None, 99).unwrap();
+    let letters = timer.dead_letters(None, None, 99).wait().unwrap();
     let unreadable = letters.iter().filter(|letter| letter.reason.contains("the dead letter cannot be read"));
     assert_eq!((letters.len(), unreadable.count()), (8, 3), "{letters:?}");
     assert_eq!(letters[0].payload, b"text");
-    assert!(timer.requeue(letters[0].id).unwrap() && timer.purge(letters[1].id).unwrap());
+    assert!(timer.requeue(letters[0].id).wait().unwrap() && timer.purge(letters[1].id).wait().unwrap());
 }
 
 #[test]
@@ -141,13 +142,13 @@ fn a_call_about_an_unreadable_row_fails_alone() {
     let (timer, _) = open(&folder);
     // No page has them so far.
     (0..20).for_each(|n| schedule(&timer, &n.to_string(), 1_000 * LONG));
-    timer.stop(LONG).unwrap();
+    timer.stop(LONG).wait().unwrap();
     drop(timer);
     change(&folder, "update timer_timeout set begun = 'text' where key = '7'");
     let (timer, _) = open(&folder);
-    let calls: Vec<_> = (0..20).map(|n| timer.reset_async(t::<()>(), &n.to_string(), 2_000 * LONG)).collect();
+    let calls: Vec<_> = (0..20).map(|n| timer.reset(t::<()>(), &n.to_string(), 2_000 * LONG)).collect();
     for (n, call) in calls.into_iter().enumerate() {
-        let answer = futures::executor::block_on(call);
+        let answer = call.wait();
         assert_eq!(answer.is_err(), n == 7, "{n}: {answer:?}");
     }
 }
@@ -172,6 +173,6 @@ fn a_trigger_that_fails_holds_up_its_timeout_only() {
     while timer.stats().done < 4 {
         std::thread::yield_now();
     }
-    assert_eq!(timer.counts().unwrap().pending, 2);
+    assert_eq!(timer.counts().wait().unwrap().pending, 2);
     drop(timer);
 }

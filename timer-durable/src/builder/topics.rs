@@ -20,7 +20,7 @@ impl DurableTimerBuilder {
     /// | the handler returns | effect |
     /// |---|---|
     /// | `Ok(())` | ends the timeout |
-    /// | `Ok(Done::then(NEXT, delay, &payload))` | ends it and schedules [another one](Done) |
+    /// | `Ok(Done::then(NEXT, schedule, &payload))` | ends it and schedules [another one](Done) |
     /// | any error with `?`, `Err(Retry::new(reason))` | repeats it after the [backoff](Retry) |
     /// | `Err(Retry::after(delay))` | repeats the attempt after a delay |
     /// | `Err(Retry::dead(reason))` | makes the timeout a dead letter |

@@ -116,7 +116,6 @@ impl Report {
     fn send(&mut self, result: AttemptResult) {
         self.is_pending = false;
         self.progress.finish();
-        let result = if self.progress.has_completed() { AttemptResult::Completed } else { result };
         // A keeper that has ended makes the attempt pending again at the next start.
         let _sent = self.keeper.send(Message::Ended(AttemptEnd { id: self.id, attempt: self.attempt, result }));
         if let Some(settle) = &self.settle {

@@ -110,8 +110,8 @@ impl Inner {
         }
         // The attempt may have taken longer than a caller may use an id.
         for then in then {
-            if !self.is_used(then.id) {
-                self.insert_new(then);
+            if !self.is_used(then.id) && matches!(self.insert_new(then), Outcome::Kept(_)) {
+                then.report_taken_key();
             }
         }
         Outcome::Changed(id)

@@ -52,6 +52,7 @@ impl<S: Store + ?Sized> Store for Box<S> {
         shelved_topics() -> Result<Vec<String>, StoreError>;
         set_paused(topic: &str, is_paused: bool) -> Result<(), StoreError>;
         paused_topics() -> Result<Vec<String>, StoreError>;
+        open() -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
         rejoin() -> Result<(), StoreError>;
         set_waker(wake: Arc<dyn Fn() + Send + Sync>) -> ();
         upkeep(running: &[TimeoutId]) -> Result<Upkeep, StoreError>;

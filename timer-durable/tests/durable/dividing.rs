@@ -1,16 +1,14 @@
 //! Batches that are too much for one statement or one turn.
 
 use std::collections::HashMap;
-use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use futures::executor::block_on;
 use timer_durable::transaction::Operation;
-use timer_durable::{CancelAnswer, Due, DurableTimer, Error, IfPending, ScheduleAnswer, StoreError};
+use timer_durable::{Call, CancelAnswer, Due, DurableTimer, Error, Schedule, ScheduleAnswer, StoreError};
 use timer_executor::ThreadPoolExecutor;
 
 use crate::scripted::ScriptedStore;
@@ -26,7 +24,7 @@ fn most_waits_of_a_turn(has_lease: bool) -> usize {
         // A renewal is due in each turn.
         store.set_next_upkeep(Instant::now());
     }
-    let timer = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open(store.clone()).wait().unwrap();
     let waits = Arc::new(Mutex::new(HashMap::<u64, usize>::new()));
     let (mut left, turns, (open, gate)) = (0..100, timer.clone(), channel::<()>());
     store.on_write({
@@ -40,7 +38,7 @@ fn most_waits_of_a_turn(has_lease: bool) -> usize {
     });
     let calls: Vec<_> = (0..64).map(|n| schedule(&timer, &n.to_string())).collect();
     drop(open);
-    calls.into_iter().for_each(|call| _ = block_on(call).unwrap());
+    calls.into_iter().for_each(|call| _ = call.wait().unwrap());
     store.on_write(|_| None);
     *waits.lock().unwrap().values().max().unwrap()
 }
@@ -54,8 +52,8 @@ fn wait_for_a_lock(batch: &[Operation], limit: Duration) -> Option<StoreError> {
     })
 }
 
-fn schedule(timer: &DurableTimer, key: &str) -> impl Future<Output = Result<ScheduleAnswer, Error>> + use<> {
-    timer.new_timeout_keyed_async(t(), key, LONG, &(), IfPending::Keep)
+fn schedule(timer: &DurableTimer, key: &str) -> Call<ScheduleAnswer> {
+    timer.schedule(t(), Schedule::after(LONG).key(key), &())
 }
 
 /// Schedules a timeout without reading the answer. A dropped future would take the call back.
@@ -92,7 +90,7 @@ fn count_begins(batch: &[Operation]) -> usize {
 /// sender that holds up the first batch until it is dropped.
 fn blocked_timer(mut on_wait: impl FnMut() + Send + 'static) -> (DurableTimer, Sender<()>) {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open(store.clone()).wait().unwrap();
     let (open, gate) = channel::<()>();
     store.on_write(move |batch| {
         let _open = gate.recv();
@@ -118,7 +116,7 @@ fn calls_beside_blocked_ones_are_written_whatever_comes_later() {
     let call = schedule(&timer, "free");
     drop(open);
     let (sender, answers) = channel();
-    thread::spawn(move || sender.send(block_on(call)).unwrap());
+    thread::spawn(move || sender.send(call.wait()).unwrap());
     // A new blocked call during each statement that waits.
     for n in 6..100 {
         waits.recv_timeout(LONG).unwrap();
@@ -137,10 +135,10 @@ fn a_later_call_does_not_overtake_a_postponed_one() {
     let (timer, open) = blocked_timer(|| ());
     (0..7).for_each(|n| submit(&timer, &format!("blocked {n}")));
     let call = schedule(&timer, "free");
-    let cancel = timer.cancel_async(t::<()>(), "free");
+    let cancel = timer.cancel(t::<()>(), "free");
     drop(open);
-    assert_eq!(block_on(cancel).unwrap(), CancelAnswer::Cancelled);
-    block_on(call).unwrap();
+    assert_eq!(cancel.wait().unwrap(), CancelAnswer::Cancelled);
+    call.wait().unwrap();
 }
 
 #[test]
@@ -150,10 +148,10 @@ fn a_call_waits_for_no_other_parts_of_a_divided_batch() {
     let call = schedule(&timer, "free");
     (0..31).for_each(|n| submit(&timer, &format!("blocked {n}")));
     drop(open);
-    block_on(call).unwrap();
-    let cancel = timer.cancel_async(t::<()>(), "free");
+    call.wait().unwrap();
+    let cancel = timer.cancel(t::<()>(), "free");
     let before = waits.try_iter().count();
-    assert_eq!(block_on(cancel).unwrap(), CancelAnswer::Cancelled);
+    assert_eq!(cancel.wait().unwrap(), CancelAnswer::Cancelled);
     let meanwhile = waits.try_iter().count();
     // One statement is under way, and a turn has two or three.
     assert!(meanwhile <= 6, "{meanwhile} statements waited after {before}");
@@ -162,8 +160,8 @@ fn a_call_waits_for_no_other_parts_of_a_divided_batch() {
 #[test]
 fn a_call_fails_after_a_while_if_the_store_cannot_be_reached() {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
-    let id = timer.new_timeout(t(), LONG, &()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open(store.clone()).wait().unwrap();
+    let id = timer.new_timeout(t(), LONG, &()).wait().unwrap();
     let ((entered, entries), (open, gate)) = (channel(), channel::<()>());
     let lost = || StoreError::Disconnected("no connection".to_owned());
     let mut answers = [None, Some(StoreError::Refused("no".to_owned()))].into_iter();
@@ -184,9 +182,9 @@ fn a_call_fails_after_a_while_if_the_store_cannot_be_reached() {
     let (sender, answers) = channel();
     let canceller = timer.clone();
     let other = sender.clone();
-    thread::spawn(move || sender.send(canceller.cancel_by_id(id).map(drop)));
+    thread::spawn(move || sender.send(canceller.cancel_by_id(id).wait().map(drop)));
     // Its batch was not sent.
-    thread::spawn(move || other.send(block_on(call).map(drop)));
+    thread::spawn(move || other.send(call.wait().map(drop)));
     for _ in 0..2 {
         let error = answers.recv_timeout(LONG).expect("an answer during the outage").unwrap_err().to_string();
         assert!(error.contains("the store has not been joined again") && error.contains("no connection"), "{error}");
@@ -199,7 +197,7 @@ fn a_call_fails_after_a_while_if_the_store_cannot_be_reached() {
 #[test]
 fn a_lost_connection_fails_only_the_call_under_way() {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open(store.clone()).wait().unwrap();
     let [breaks, is_lost] = [(); 2].map(|()| Arc::<AtomicBool>::default());
     let (waiting, waits) = channel();
     store.on_write({
@@ -234,9 +232,9 @@ fn a_lost_connection_fails_only_the_call_under_way() {
         is_lost.store(false, Ordering::Relaxed);
         None
     });
-    timer.counts().unwrap();
+    timer.counts().wait().unwrap();
     drop(waits);
-    let failed: Vec<Error> = calls.into_iter().filter_map(|call| block_on(call).err()).collect();
+    let failed: Vec<Error> = calls.into_iter().filter_map(|call| call.wait().err()).collect();
     assert!(matches!(failed[..], [Error::OutcomeUnknown { .. }]), "{failed:?}");
 }
 
@@ -256,9 +254,10 @@ fn begins_that_waited_aside_use_no_more_than_the_free_places() {
         .executor(ThreadPoolExecutor::new(16))
         .topic(t(), blocks)
         .open(store.clone())
+        .wait()
         .unwrap();
-    let calls: Vec<_> = (0..15).map(|_| timer.new_timeout_async(t(), LONG, &())).collect();
-    calls.into_iter().for_each(|call| _ = block_on(call).unwrap());
+    let calls: Vec<_> = (0..15).map(|_| timer.new_timeout(t(), LONG, &())).collect();
+    calls.into_iter().for_each(|call| _ = call.wait().unwrap());
     let mut waits = 0..1;
     store.on_write(move |batch| {
         let count = Some(count_begins(batch)).filter(|count| *count > 0)?;
@@ -267,11 +266,11 @@ fn begins_that_waited_aside_use_no_more_than_the_free_places() {
         Some(StoreError::Locked)
     });
     store.memory.advance_clock(LONG);
-    timer.counts().unwrap();
+    timer.counts().wait().unwrap();
     (0..8).for_each(|_| entries.recv_timeout(LONG).unwrap());
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(100) {
-        timer.counts().unwrap();
+        timer.counts().wait().unwrap();
         assert!(timer.stats().running <= 8, "{:?}", timer.stats());
     }
     drop(release);
@@ -285,10 +284,10 @@ fn begins(count: usize, payload: usize, on_begins: fn(usize) -> Option<StoreErro
     let sizes = Arc::<Mutex<Vec<usize>>>::default();
     let timer =
         DurableTimer::builder().max_payload(payload + 9).topic(t(), |_: &Due<String>| Ok(())).open(store.clone());
-    let timer = timer.unwrap();
+    let timer = timer.wait().unwrap();
     let payload = "x".repeat(payload);
-    let calls: Vec<_> = (0..count).map(|_| timer.new_timeout_async(t(), LONG, &payload)).collect();
-    calls.into_iter().for_each(|call| _ = block_on(call).unwrap());
+    let calls: Vec<_> = (0..count).map(|_| timer.new_timeout(t(), LONG, &payload)).collect();
+    calls.into_iter().for_each(|call| _ = call.wait().unwrap());
     store.on_write({
         let sizes = sizes.clone();
         move |batch| {
@@ -301,7 +300,7 @@ fn begins(count: usize, payload: usize, on_begins: fn(usize) -> Option<StoreErro
     });
     store.memory.advance_clock(LONG);
     let begun = Instant::now();
-    while timer.counts().unwrap().pending > 0 {
+    while timer.counts().wait().unwrap().pending > 0 {
         assert!(begun.elapsed() < LONG, "{:?}", timer.stats());
     }
     sizes.lock().unwrap().clone()

@@ -55,12 +55,13 @@ fn a_task_that_a_panic_of_the_executor_loses_fails_its_attempt() {
             .executor(FailingExecutor::new(failures))
             .topic(topic(), move |due: &Due<()>| sender.send(due.attempt()).map_err(Retry::new))
             .open(ScriptedStore::new())
+            .wait()
             .unwrap();
-        timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
+        timer.new_timeout(t(), Duration::ZERO, &()).wait().unwrap();
         assert_eq!(ran.recv_timeout(LONG).unwrap(), 2, "D11: the first attempt has failed");
-        timer.new_timeout(t(), LONG, &()).unwrap();
+        timer.new_timeout(t(), LONG, &()).wait().unwrap();
         assert_eq!(timer.stats().retried, 1);
-        let report = timer.stop(LONG).unwrap();
+        let report = timer.stop(LONG).wait().unwrap();
         assert_eq!((report.unfinished, report.released), (0, true));
     }
 }
@@ -75,10 +76,11 @@ fn a_rejected_task_does_not_wait_for_a_handler_that_runs_long() {
         .spawn(move |future| spawned.send(future).unwrap())
         .topic_async(t(), |_: Due<()>| async { Ok(()) })
         .open(ScriptedStore::new())
+        .wait()
         .unwrap();
-    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).wait().unwrap();
     let first = futures.recv_timeout(LONG).unwrap();
-    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).wait().unwrap();
     let second = futures.recv_timeout(LONG / 6).expect("the executor is free again");
     drop((first, second));
 }
@@ -102,13 +104,13 @@ impl TaskExecutor for BlockingExecutor {
 fn callers_do_not_wait_for_the_executor() {
     let (entered, entries) = channel();
     let (store, builder) = (ScriptedStore::new(), DurableTimer::builder().executor(BlockingExecutor { entered }));
-    let timer = builder.topic(t(), |_: &Due<()>| Ok(())).open(store.clone()).unwrap();
-    timer.new_timeout(t(), Duration::from_secs(1), &()).unwrap();
-    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
+    let timer = builder.topic(t(), |_: &Due<()>| Ok(())).open(store.clone()).wait().unwrap();
+    timer.new_timeout(t(), Duration::from_secs(1), &()).wait().unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).wait().unwrap();
     let release = entries.recv_timeout(LONG).unwrap();
     // The keeper is busy, so this call is in one batch with the attempt that begins.
     store.memory.advance_clock(Duration::from_secs(1));
-    let call = timer.new_timeout_async(t(), LONG, &());
+    let call = timer.new_timeout(t(), LONG, &());
     drop(release);
     let release = entries.recv_timeout(LONG).unwrap();
     call.now_or_never().expect("the call was committed before the handler starts").unwrap();

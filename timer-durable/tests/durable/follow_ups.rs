@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use timer_durable::{
-    Due, DurableTimer, Error, Fault, IfPending, ManualDurableDriver, MemoryStore, Retry, ScheduleAnswer, TimeoutId,
-    WeakDurableTimer,
+    Due, DurableTimer, Error, Fault, IfPending, ManualDurableDriver, MemoryStore, Retry, Schedule, ScheduleAnswer,
+    TimeoutId, WeakDurableTimer,
 };
 
 use crate::t;
@@ -44,7 +44,7 @@ fn open(calls: Calls) -> Bench {
 }
 
 fn keyed(timer: &DurableTimer, payload: &str, if_pending: IfPending) -> Result<ScheduleAnswer, Error> {
-    timer.new_timeout_keyed(t(), "k", 10 * SECOND, payload, if_pending)
+    timer.schedule(t(), Schedule::after(10 * SECOND).key("k").if_pending(if_pending), payload).wait()
 }
 
 #[test]
@@ -59,9 +59,9 @@ fn a_handler_schedules_the_next_timeout_of_its_key() {
         };
         keyed(&bench.timer, "first", IfPending::Keep).unwrap();
         assert_eq!(bench.driver.advance(10 * SECOND), 1);
-        assert_eq!(bench.timer.counts().unwrap().pending, 1, "{if_pending:?}");
+        assert_eq!(bench.timer.counts().wait().unwrap().pending, 1, "{if_pending:?}");
         assert_eq!(bench.driver.advance(10 * SECOND), 1);
-        assert_eq!(bench.timer.counts().unwrap().pending, 0, "{if_pending:?}");
+        assert_eq!(bench.timer.counts().wait().unwrap().pending, 0, "{if_pending:?}");
         let answers = bench.answers.lock().unwrap().clone();
         let [(own, Ok(ScheduleAnswer::Created(next)))] = answers[..] else { panic!("{if_pending:?}: {answers:?}") };
         assert_ne!(own, next, "{if_pending:?}");
@@ -77,15 +77,15 @@ fn a_second_call_of_the_handler_meets_the_first_one() {
     let mut bench = open(|timer, due| match due.payload().as_str() {
         "first" => {
             let call = |delay: u32, if_pending| {
-                timer.new_timeout_keyed(t(), "k", delay * SECOND, &delay.to_string(), if_pending)
+                timer.schedule(t(), Schedule::after(delay * SECOND).key("k").if_pending(if_pending), &delay.to_string())
             };
             vec![
-                call(10, IfPending::Keep),
-                call(5, IfPending::Keep),
-                call(5, IfPending::Refuse),
-                call(5, IfPending::Later),
-                call(5, IfPending::Earlier),
-                call(20, IfPending::Replace),
+                call(10, IfPending::Keep).wait(),
+                call(5, IfPending::Keep).wait(),
+                call(5, IfPending::Refuse).wait(),
+                call(5, IfPending::Later).wait(),
+                call(5, IfPending::Earlier).wait(),
+                call(20, IfPending::Replace).wait(),
             ]
         }
         _ => Vec::new(),
@@ -109,7 +109,7 @@ fn a_failed_attempt_schedules_nothing() {
     });
     keyed(&bench.timer, "fails once", IfPending::Keep).unwrap();
     assert_eq!(bench.driver.advance(60 * SECOND), 2, "both attempts of the first one");
-    assert_eq!(bench.timer.counts().unwrap().pending, 0);
+    assert_eq!(bench.timer.counts().wait().unwrap().pending, 0);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_lost_end_is_written_again_with_the_next_timeout() {
         bench.store.inject(fault);
         let ran = bench.driver.advance(19 * SECOND) + bench.driver.advance(60 * SECOND);
         assert_eq!(ran, 2, "{fault:?}: {:?}", bench.answers);
-        assert_eq!(bench.timer.counts().unwrap().pending, 0, "D2 after {fault:?}");
+        assert_eq!(bench.timer.counts().wait().unwrap().pending, 0, "D2 after {fault:?}");
     }
 }
 
@@ -135,13 +135,13 @@ fn a_periodic_timeout_keeps_its_key_unless_it_is_replaced() {
         2 => vec![keyed(timer, "other", IfPending::Replace)],
         _ => Vec::new(),
     });
-    let periodic = bench.timer.timeout_builder(t(), "series").key("k").after(SECOND).every(SECOND).schedule();
-    let id = periodic.unwrap().id();
+    let periodic = bench.timer.schedule(t(), Schedule::after(SECOND).key("k").every(SECOND), "series");
+    let id = periodic.wait().unwrap().id();
     assert_eq!(bench.driver.advance(5 * SECOND), 2, "the second run ends the series");
     let answers = bench.answers.lock().unwrap().clone();
     assert_eq!(answers[0].1, Ok(ScheduleAnswer::Kept(id)));
     assert!(matches!(answers[1].1, Ok(ScheduleAnswer::Created(new)) if new != id), "{answers:?}");
-    assert_eq!(bench.timer.counts().unwrap().pending, 1);
+    assert_eq!(bench.timer.counts().wait().unwrap().pending, 1);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn an_async_handler_schedules_the_next_timeout_of_its_key() {
         async move {
             if due.payload() == "first" {
                 // The driver answers the call when the handler has returned.
-                drop(timer.new_timeout_keyed_async(t(), "k", SECOND, "second", IfPending::Keep));
+                drop(timer.schedule(t(), Schedule::after(SECOND).key("k"), "second"));
             }
             Ok(())
         }
@@ -166,5 +166,5 @@ fn an_async_handler_schedules_the_next_timeout_of_its_key() {
     own.set(timer.downgrade()).unwrap();
     keyed(&timer, "first", IfPending::Keep).unwrap();
     assert_eq!(driver.advance(20 * SECOND), 2);
-    assert_eq!(timer.counts().unwrap().pending, 0);
+    assert_eq!(timer.counts().wait().unwrap().pending, 0);
 }

@@ -28,7 +28,7 @@ fn a_future_ends_its_attempt() {
         })
         .build_manual(MemoryStore::new())
         .unwrap();
-    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).wait().unwrap();
     for attempt in 1..=3 {
         assert_eq!(driver.run_due(), 1);
         assert_eq!(timer.stats().running, 1, "attempt {attempt} runs until its future is ready");
@@ -48,9 +48,9 @@ fn a_future_that_is_dropped_fails_its_attempt() {
         .topic_async(Topic::new("t").attempts(1), |_: Due<()>| async { Ok(()) })
         .build_manual(MemoryStore::new())
         .unwrap();
-    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).wait().unwrap();
     driver.run_due();
-    assert_eq!((timer.counts().unwrap().pending, timer.counts().unwrap().dead), (0, 1), "D2");
+    assert_eq!((timer.counts().wait().unwrap().pending, timer.counts().wait().unwrap().dead), (0, 1), "D2");
 }
 
 #[test]
@@ -88,9 +88,9 @@ fn a_payload_whose_decoding_panics_is_a_dead_letter_with_the_reason() {
         .build_manual(MemoryStore::new())
         .unwrap();
     for topic in [function, future] {
-        timer.new_timeout(topic, Duration::ZERO, &FaultyPayload).unwrap();
+        timer.new_timeout(topic, Duration::ZERO, &FaultyPayload).wait().unwrap();
         driver.run_due();
-        let letters = timer.dead_letters(Some(topic.name()), None, 9).unwrap();
+        let letters = timer.dead_letters(Some(topic.name()), None, 9).wait().unwrap();
         assert!(
             letters[0].reason.contains("decoding it panicked") && letters[0].reason.contains("it is empty"),
             "{letters:?}"

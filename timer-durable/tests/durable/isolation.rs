@@ -7,7 +7,8 @@ use std::time::Duration;
 use futures::executor::block_on;
 use timer_durable::transaction::Operation;
 use timer_durable::{
-    Due, DurableTimer, DurableTimerBuilder, Error, IfPending, ManualDurableDriver, MemoryStore, Reader, Retry, Topic,
+    Due, DurableTimer, DurableTimerBuilder, Error, IfPending, ManualDurableDriver, MemoryStore, Reader, Retry,
+    Schedule, Topic,
 };
 use timer_executor::ThreadPoolExecutor;
 
@@ -45,7 +46,7 @@ fn open(store: MemoryStore, limit: fn(DurableTimerBuilder) -> DurableTimerBuilde
 }
 
 fn schedule(timer: &DurableTimer, topic: Topic<()>, count: usize, delay: Duration) {
-    (0..count).for_each(|_| _ = timer.new_timeout(topic, delay, &()).unwrap());
+    (0..count).for_each(|_| _ = timer.new_timeout(topic, delay, &()).wait().unwrap());
 }
 
 fn count(lags: &Lags) -> usize {
@@ -57,21 +58,21 @@ fn a_paused_topic_delays_no_other() {
     const MANY: usize = 1_000;
     let store = MemoryStore::new();
     let mut bench = open(store.clone(), |builder| builder);
-    bench.timer.pause(t::<()>()).unwrap();
+    bench.timer.pause(t::<()>()).wait().unwrap();
     schedule(&bench.timer, t(), MANY, SECOND);
     (1..=20).for_each(|n| schedule(&bench.timer, OTHER, 10, n * SECOND));
     assert_eq!(bench.driver.advance(10 * SECOND), 100);
     // After a restart, the rows of the topic are overdue.
     bench.driver.crash();
     let mut bench = open(store.clone(), |builder| builder);
-    assert_eq!(bench.timer.paused_topics().unwrap(), ["t"]);
+    assert_eq!(bench.timer.paused_topics().wait().unwrap(), ["t"]);
     assert_eq!(bench.driver.advance(10 * SECOND), 100);
     let late = bench.other.lock().unwrap().iter().filter(|lag| !lag.is_zero()).count();
-    assert_eq!((late, count(&bench.topic), bench.timer.counts().unwrap().pending), (0, 0, MANY as u64));
+    assert_eq!((late, count(&bench.topic), bench.timer.counts().wait().unwrap().pending), (0, 0, MANY as u64));
     schedule(&bench.timer, OTHER, 1, SECOND);
-    bench.timer.resume(t::<()>()).unwrap();
+    bench.timer.resume(t::<()>()).wait().unwrap();
     assert_eq!((bench.driver.advance(SECOND), count(&bench.topic)), (MANY + 1, MANY), "D2");
-    assert_eq!(bench.timer.paused_topics().unwrap(), [""; 0]);
+    assert_eq!(bench.timer.paused_topics().wait().unwrap(), [""; 0]);
 }
 
 #[test]
@@ -87,17 +88,17 @@ fn many_due_timeouts_of_a_paused_topic_are_not_in_front_of_others() {
         None
     });
     let builder = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).topic(OTHER, |_: &Due<()>| Ok(()));
-    let timer = builder.open(store.clone()).unwrap();
-    let calls: Vec<_> = (0..MANY).map(|_| timer.new_timeout_async(t(), SECOND, &())).collect();
-    calls.into_iter().for_each(|call| _ = block_on(call).unwrap());
-    let other = timer.new_timeout(OTHER, 2 * SECOND, &()).unwrap();
+    let timer = builder.open(store.clone()).wait().unwrap();
+    let calls: Vec<_> = (0..MANY).map(|_| timer.new_timeout(t(), SECOND, &())).collect();
+    calls.into_iter().for_each(|call| _ = call.wait().unwrap());
+    let other = timer.new_timeout(OTHER, 2 * SECOND, &()).wait().unwrap();
     // The memory is loaded again, with the topics.
-    timer.pause(t::<()>()).unwrap();
+    timer.pause(t::<()>()).wait().unwrap();
     store.memory.advance_clock(10 * SECOND);
     let before = begins.iter().take_while(|id| *id != other).count();
     assert!(before <= 32, "{before} of the paused topic came first");
-    timer.resume(t::<()>()).unwrap();
-    assert_eq!(timer.stop(PATIENCE).unwrap().unfinished, 0);
+    timer.resume(t::<()>()).wait().unwrap();
+    assert_eq!(timer.stop(PATIENCE).wait().unwrap().unfinished, 0);
 }
 
 #[test]
@@ -110,10 +111,10 @@ fn a_resumed_topic_takes_half_of_the_places() {
         .topic(OTHER, |_: &Due<()>| Ok(()))
         .build_manual(MemoryStore::new())
         .unwrap();
-    timer.pause(t::<()>()).unwrap();
+    timer.pause(t::<()>()).wait().unwrap();
     schedule(&timer, t(), 50, SECOND);
     driver.advance(SECOND);
-    timer.resume(t::<()>()).unwrap();
+    timer.resume(t::<()>()).wait().unwrap();
     schedule(&timer, OTHER, 50, SECOND);
     driver.advance(SECOND);
     assert_eq!((timer.stats().running, timer.stats().done), (2, 50));
@@ -123,7 +124,7 @@ fn a_resumed_topic_takes_half_of_the_places() {
 fn a_paused_topic_does_not_use_the_rate_of_overdue_timeouts() {
     let store = MemoryStore::new();
     let bench = open(store.clone(), |builder| builder);
-    bench.timer.pause(t::<()>()).unwrap();
+    bench.timer.pause(t::<()>()).wait().unwrap();
     schedule(&bench.timer, t(), 100, SECOND);
     schedule(&bench.timer, OTHER, 1, 2 * SECOND);
     bench.driver.crash();
@@ -135,20 +136,20 @@ fn a_paused_topic_does_not_use_the_rate_of_overdue_timeouts() {
 #[test]
 fn a_paused_timeout_can_be_moved_and_cancelled() {
     let mut bench = open(MemoryStore::new(), |builder| builder);
-    block_on(bench.timer.pause_async(t::<()>())).unwrap();
+    block_on(bench.timer.pause(t::<()>())).unwrap();
     let keys = ["moved", "cancelled", "replaced", "earlier"];
     let put = |bench: &Bench, key: &str, delay, if_pending| {
-        bench.timer.new_timeout_keyed(t(), key, delay, &(), if_pending).unwrap();
+        bench.timer.schedule(t(), Schedule::after(delay).key(key).if_pending(if_pending), &()).wait().unwrap();
     };
     keys.iter().for_each(|key| put(&bench, key, SECOND, IfPending::Keep));
     assert_eq!(bench.driver.advance(2 * SECOND), 0, "all are on the shelf");
-    bench.timer.reset(t::<()>(), "moved", 10 * SECOND).unwrap();
-    bench.timer.cancel(t::<()>(), "cancelled").unwrap();
+    bench.timer.reset(t::<()>(), "moved", 10 * SECOND).wait().unwrap();
+    bench.timer.cancel(t::<()>(), "cancelled").wait().unwrap();
     put(&bench, "replaced", 20 * SECOND, IfPending::Replace);
     put(&bench, "earlier", SECOND, IfPending::Earlier);
-    block_on(bench.timer.resume_async(t::<()>())).unwrap();
+    block_on(bench.timer.resume(t::<()>())).unwrap();
     assert_eq!([0, 9, 1, 10].map(|seconds| bench.driver.advance(seconds * SECOND)), [1, 0, 1, 1]);
-    assert_eq!(bench.timer.counts().unwrap().pending, 0);
+    assert_eq!(bench.timer.counts().wait().unwrap().pending, 0);
 }
 
 #[test]
@@ -183,6 +184,7 @@ fn a_topic_that_hangs_delays_no_other() {
         .max_running(4)
         .topic(OTHER, move |_: &Due<()>| ran.send(()).map_err(Retry::new))
         .open(store.clone())
+        .wait()
         .unwrap();
     schedule(&timer, t(), 1_000, Duration::ZERO);
     enters.recv_timeout(PATIENCE).unwrap();
@@ -194,7 +196,7 @@ fn a_topic_that_hangs_delays_no_other() {
     assert!(stats.in_memory <= 64, "{stats:?}");
     drop(open);
     (1..1_000).for_each(|_| enters.recv_timeout(PATIENCE).expect("D2"));
-    timer.stop(PATIENCE).unwrap();
+    timer.stop(PATIENCE).wait().unwrap();
     assert_eq!(timer.stats().done, 1_200);
     assert_eq!(store.clone().counts().unwrap().pending, 0);
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use timer_durable::transaction::Operation;
 use timer_durable::{
-    CancelAnswer, Due, DurableTimer, Error, IfPending, MemoryStore, ResetAnswer, Retry, StoreError, Transaction,
+    CancelAnswer, Due, DurableTimer, Error, MemoryStore, ResetAnswer, Retry, Schedule, StoreError, Transaction,
 };
 
 use crate::scripted::ScriptedStore;
@@ -24,7 +24,7 @@ fn ok(_: &Due<String>) -> Result<(), Retry> {
 #[test]
 fn an_outage_takes_no_turns_for_upkeep() {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).wait().unwrap();
     let (tried, tries) = channel();
     store.on_rejoin(move || {
         tried.send(()).unwrap();
@@ -32,7 +32,7 @@ fn an_outage_takes_no_turns_for_upkeep() {
     });
     store.on_write(|_| Some(StoreError::InDoubt("the connection is lost".to_owned())));
     store.set_next_upkeep(Instant::now());
-    timer.new_timeout(t(), LONG, &"a".to_owned()).unwrap_err();
+    timer.new_timeout(t(), LONG, &"a".to_owned()).wait().unwrap_err();
     let before = timer.stats().turns;
     // The pauses between the attempts to join grow from 10 ms to 160 ms.
     (0..5).for_each(|_| tries.recv_timeout(LONG).unwrap());
@@ -50,15 +50,15 @@ fn a_stop_without_limit_waits_for_handlers() {
         released.lock().unwrap().recv()?;
         Ok(())
     };
-    let timer = DurableTimer::builder().topic(t(), blocks).open(ScriptedStore::new()).unwrap();
-    timer.new_timeout(t(), Duration::ZERO, &"a".to_owned()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), blocks).open(ScriptedStore::new()).wait().unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &"a".to_owned()).wait().unwrap();
     starts.recv_timeout(LONG).unwrap();
     let (report, reports) = channel();
     thread::spawn({
         let timer = timer.clone();
-        move || report.send(timer.stop(Duration::MAX).unwrap()).unwrap()
+        move || report.send(timer.stop(Duration::MAX).wait().unwrap()).unwrap()
     });
-    while !matches!(timer.new_timeout(t(), LONG, &"b".to_owned()), Err(Error::Stopped)) {
+    while !matches!(timer.new_timeout(t(), LONG, &"b".to_owned()).wait(), Err(Error::Stopped)) {
         thread::yield_now();
     }
     reports.recv_timeout(Duration::from_millis(100)).unwrap_err();
@@ -69,7 +69,7 @@ fn a_stop_without_limit_waits_for_handlers() {
 #[test]
 fn a_stop_keeps_its_limit_while_the_store_hangs() {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).wait().unwrap();
     let (entered, entries) = channel();
     let (release, released) = channel::<()>();
     store.on_write(move |_| {
@@ -77,11 +77,11 @@ fn a_stop_keeps_its_limit_while_the_store_hangs() {
         let _ended = released.recv();
         None
     });
-    let call = timer.new_timeout_async(t(), LONG, &"a".to_owned());
+    let call = timer.new_timeout(t(), LONG, &"a".to_owned());
     entries.recv_timeout(LONG).unwrap();
     let (done, ended) = channel();
     thread::spawn(move || {
-        let report = timer.stop(Duration::from_millis(100)).unwrap();
+        let report = timer.stop(Duration::from_millis(100)).wait().unwrap();
         // The last handle does not wait for the keeper either.
         drop(timer);
         done.send(report).unwrap();
@@ -89,7 +89,7 @@ fn a_stop_keeps_its_limit_while_the_store_hangs() {
     let report = ended.recv_timeout(LONG).unwrap();
     assert!(!report.released, "{report:?}");
     drop(release);
-    futures::executor::block_on(call).unwrap();
+    call.wait().unwrap();
 }
 
 #[test]
@@ -98,9 +98,9 @@ fn a_step_of_the_clock_is_noticed_without_load() {
     store.set_max_sleep(Duration::from_millis(10));
     let (sender, ran) = channel();
     let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
-    let timer = DurableTimer::builder().topic(t(), record).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), record).open(store.clone()).wait().unwrap();
     for _ in 0..3 {
-        timer.new_timeout(t(), Duration::from_secs(3600), &"a".to_owned()).unwrap();
+        timer.new_timeout(t(), Duration::from_secs(3600), &"a".to_owned()).wait().unwrap();
         // The keeper answers a call before it sleeps, and on the way to its sleep it reads the
         // clock anyway. The step has to come after that.
         thread::park_timeout(Duration::from_millis(200));
@@ -133,7 +133,7 @@ fn refuse(
 
 fn run_many(timer: &DurableTimer, ran: &mpsc::Receiver<String>) {
     for n in 0..200 {
-        timer.new_timeout_keyed(t(), &n.to_string(), Duration::ZERO, &n.to_string(), IfPending::Keep).unwrap();
+        timer.schedule(t(), Schedule::after(Duration::ZERO).key(n.to_string()), &n.to_string()).wait().unwrap();
         assert_eq!(ran.recv_timeout(LONG).unwrap(), n.to_string());
     }
 }
@@ -144,8 +144,8 @@ fn a_refused_end_or_begin_waits_alone() {
         let store = ScriptedStore::new();
         let (sender, ran) = channel();
         let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
-        let timer = DurableTimer::builder().topic(t(), record).open(store.clone()).unwrap();
-        let bad = timer.new_timeout(t(), Duration::from_millis(1), &"bad".to_owned()).unwrap();
+        let timer = DurableTimer::builder().topic(t(), record).open(store.clone()).wait().unwrap();
+        let bad = timer.new_timeout(t(), Duration::from_millis(1), &"bad".to_owned()).wait().unwrap();
         let refusals = refuse(&store, is_alone, move |operation| match operation {
             Operation::Done { id, .. } => is_end && *id == bad,
             Operation::Begin(id) => !is_end && *id == bad,
@@ -166,7 +166,7 @@ fn a_refused_end_or_begin_waits_alone() {
         if !is_end {
             assert_eq!(ran.recv_timeout(LONG).unwrap(), "bad");
         }
-        assert_eq!(timer.stop(LONG).unwrap().unfinished, 0);
+        assert_eq!(timer.stop(LONG).wait().unwrap().unfinished, 0);
         assert_eq!(timer_durable::Reader::counts(&mut store.memory.clone()).unwrap().pending, 0);
     }
 }
@@ -174,7 +174,7 @@ fn a_refused_end_or_begin_waits_alone() {
 #[test]
 fn a_batch_is_bounded_in_bytes() {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).wait().unwrap();
     let (entered, entries) = channel();
     let (release, released) = channel::<()>();
     store.on_write(move |batch| {
@@ -185,9 +185,9 @@ fn a_batch_is_bounded_in_bytes() {
         None
     });
     let payload = "x".repeat(1 << 20);
-    let calls: Vec<_> = (0..50).map(|_| timer.new_timeout_async(t(), LONG, &payload)).collect();
+    let calls: Vec<_> = (0..50).map(|_| timer.new_timeout(t(), LONG, &payload)).collect();
     drop(release);
-    calls.into_iter().for_each(|call| _ = futures::executor::block_on(call).unwrap());
+    calls.into_iter().for_each(|call| _ = call.wait().unwrap());
     let largest = entries.try_iter().max().unwrap();
     assert!(largest <= 17 << 20, "a batch of {largest} bytes");
 }
@@ -195,7 +195,7 @@ fn a_batch_is_bounded_in_bytes() {
 #[test]
 fn calls_about_one_key_keep_their_order() {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).wait().unwrap();
     let (entered, entries) = channel();
     let (release, released) = channel::<()>();
     store.on_write(move |batch| {
@@ -205,11 +205,11 @@ fn calls_about_one_key_keep_their_order() {
         None
     });
     let now = timer_durable::Store::now(&store);
-    let first = timer.new_timeout_keyed_async(t(), "hot", LONG, &"a".to_owned(), IfPending::Keep);
-    let calls: Vec<_> = (0..100).map(|n| timer.reset_async(t::<()>(), "hot", Duration::from_micros(n))).collect();
+    let first = timer.schedule(t(), Schedule::after(LONG).key("hot"), &"a".to_owned());
+    let calls: Vec<_> = (0..100).map(|n| timer.reset(t::<()>(), "hot", Duration::from_micros(n))).collect();
     drop(release);
-    futures::executor::block_on(first).unwrap();
-    calls.into_iter().for_each(|call| _ = futures::executor::block_on(call).unwrap());
+    first.wait().unwrap();
+    calls.into_iter().for_each(|call| _ = call.wait().unwrap());
     let seen: Vec<i64> = entries.try_iter().flatten().map(|due| due - now).collect();
     assert_eq!(seen, (0..100).collect::<Vec<_>>());
 }
@@ -217,7 +217,7 @@ fn calls_about_one_key_keep_their_order() {
 #[test]
 fn calls_wait_until_the_store_is_joined_again() {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).wait().unwrap();
     let mut is_lost = Some(());
     store.on_write(move |_| is_lost.take().map(|()| StoreError::InDoubt("the connection is lost".to_owned())));
     let (tried, tries) = channel();
@@ -229,32 +229,32 @@ fn calls_wait_until_the_store_is_joined_again() {
         failures -= 1;
         (failures > 0).then(|| StoreError::Failed("the server is away".to_owned()))
     });
-    timer.new_timeout(t(), LONG, &"lost".to_owned()).unwrap_err();
+    timer.new_timeout(t(), LONG, &"lost".to_owned()).wait().unwrap_err();
     tries.recv_timeout(LONG).unwrap();
     // The first attempt to join is under way, and three of them fail.
-    let first = timer.new_timeout_async(t(), LONG, &"a".to_owned());
-    let keyed = timer.new_timeout_keyed_async(t(), "key", LONG, &"b".to_owned(), IfPending::Keep);
-    let reset = timer.reset_async(t::<()>(), "key", 2 * LONG);
-    let many = timer.schedule_many_async([timer.timeout_builder(t(), &"c".to_owned()).after(LONG)]);
-    let cancel = timer.cancel_async(t::<()>(), "key");
+    let first = timer.new_timeout(t(), LONG, &"a".to_owned());
+    let keyed = timer.schedule(t(), Schedule::after(LONG).key("key"), &"b".to_owned());
+    let reset = timer.reset(t::<()>(), "key", 2 * LONG);
+    let many = timer.schedule_many([t().with(Schedule::after(LONG), &"c".to_owned())]);
+    let cancel = timer.cancel(t::<()>(), "key");
     let pauser = timer.clone();
     let pause = thread::spawn(move || pauser.pause(t::<()>()));
     (0..3).for_each(|_| release.send(()).unwrap());
     (0..3).for_each(|_| tries.recv_timeout(LONG).unwrap());
     drop(release);
-    futures::executor::block_on(first).unwrap();
-    futures::executor::block_on(keyed).unwrap();
-    assert_eq!(futures::executor::block_on(reset).unwrap(), ResetAnswer::Reset);
-    let many = futures::executor::block_on(many);
+    first.wait().unwrap();
+    keyed.wait().unwrap();
+    assert_eq!(reset.wait().unwrap(), ResetAnswer::Reset);
+    let many = many.wait();
     assert!(matches!(many, Err(Error::Store(StoreError::Unsupported(_)))), "it reaches the store: {many:?}");
-    assert_eq!(futures::executor::block_on(cancel).unwrap(), CancelAnswer::Cancelled, "calls keep their order");
-    pause.join().unwrap().unwrap();
+    assert_eq!(cancel.wait().unwrap(), CancelAnswer::Cancelled, "calls keep their order");
+    pause.join().unwrap().wait().unwrap();
 }
 
 #[test]
 fn an_outage_fails_the_calls_about_locked_timeouts() {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).wait().unwrap();
     let (entered, entries) = channel();
     store.on_rejoin(|| Some(StoreError::Failed("the server is away".to_owned())));
     store.on_write(move |batch| {
@@ -264,11 +264,11 @@ fn an_outage_fails_the_calls_about_locked_timeouts() {
         let _ended = entered.send(());
         Some(StoreError::Locked)
     });
-    let waiting = timer.new_timeout_keyed_async(t(), "locked", LONG, &"a".to_owned(), IfPending::Keep);
+    let waiting = timer.schedule(t(), Schedule::after(LONG).key("locked"), &"a".to_owned());
     entries.recv_timeout(LONG).unwrap();
-    timer.new_timeout(t(), LONG, &"b".to_owned()).unwrap_err();
+    timer.new_timeout(t(), LONG, &"b".to_owned()).wait().unwrap_err();
     let (sender, answer) = channel();
-    thread::spawn(move || sender.send(futures::executor::block_on(waiting)));
+    thread::spawn(move || sender.send(waiting.wait()));
     let error = answer.recv_timeout(Duration::from_secs(20)).unwrap().unwrap_err();
     assert!(matches!(error, Error::Store(StoreError::Failed(_))), "{error}");
 }
@@ -285,19 +285,19 @@ fn timeouts_that_wait_for_a_busy_handler_are_due() {
         Ok(())
     };
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().max_running(1).topic(t(), blocks).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().max_running(1).topic(t(), blocks).open(store.clone()).wait().unwrap();
     let due = || {
         // The figures are those of the last turn that has ended.
-        (0..2).for_each(|_| _ = timer.new_timeout(t(), 2 * LONG, &()).unwrap());
+        (0..2).for_each(|_| _ = timer.new_timeout(t(), 2 * LONG, &()).wait().unwrap());
         timer.stats().due
     };
-    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).wait().unwrap();
     starts.recv_timeout(LONG).unwrap();
-    let ids: Vec<_> = (0..10).map(|_| timer.new_timeout(t(), LONG, &()).unwrap()).collect();
+    let ids: Vec<_> = (0..10).map(|_| timer.new_timeout(t(), LONG, &()).wait().unwrap()).collect();
     assert_eq!(due(), 0);
     store.memory.advance_clock(LONG);
     assert_eq!(due(), 10);
-    ids[..4].iter().for_each(|id| _ = timer.cancel_by_id(*id).unwrap());
+    ids[..4].iter().for_each(|id| _ = timer.cancel_by_id(*id).wait().unwrap());
     assert_eq!(due(), 6);
     drop(release);
 }
@@ -306,7 +306,7 @@ fn timeouts_that_wait_for_a_busy_handler_are_due() {
 fn work_of_the_user_does_not_hold_up_timeouts_for_ever() {
     let (sender, ran) = channel();
     let record = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
-    let timer = DurableTimer::builder().topic(t(), record).open(MemoryStore::new()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), record).open(MemoryStore::new()).wait().unwrap();
     let ends = Arc::new(AtomicBool::new(false));
     let visitors: Vec<_> = (0..4)
         .map(|_| {
@@ -317,18 +317,18 @@ fn work_of_the_user_does_not_hold_up_timeouts_for_ever() {
                         thread::park_timeout(Duration::from_millis(2));
                         Ok(())
                     };
-                    timer.transaction(work).unwrap();
+                    timer.transaction(work).wait().unwrap();
                 }
             })
         })
         .collect();
     thread::park_timeout(Duration::from_millis(100));
-    let call = timer.new_timeout_async(t(), Duration::ZERO, &"a".to_owned());
+    let call = timer.new_timeout(t(), Duration::ZERO, &"a".to_owned());
     let result = ran.recv_timeout(LONG);
     ends.store(true, Ordering::Relaxed);
     visitors.into_iter().for_each(|visitor| visitor.join().unwrap());
     assert_eq!(result.unwrap(), "a");
-    futures::executor::block_on(call).unwrap();
+    call.wait().unwrap();
 }
 
 #[test]
@@ -345,16 +345,16 @@ fn the_lease_is_renewed_between_two_long_visits() {
         let _released = gate.recv();
     });
     store.on_upkeep(move || _ = upkeeps.fetch_add(1, Ordering::Relaxed));
-    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).wait().unwrap();
     thread::scope(|scope| {
-        scope.spawn(|| timer.counts().unwrap());
+        scope.spawn(|| timer.counts().wait().unwrap());
         assert_eq!(counting.recv().unwrap(), 0);
         let (visits, visitors) = channel();
         for visits in [visits.clone(), visits] {
             let timer = &timer;
             scope.spawn(move || {
                 visits.send(()).unwrap();
-                timer.counts().unwrap()
+                timer.counts().wait().unwrap()
             });
         }
         // Both visits arrive while the first one lasts.

@@ -11,8 +11,8 @@ use timer_durable::DurableLateCause::{self, Executor, Lease, Paused, Places, Put
 use timer_durable::store::StoreTransaction;
 use timer_durable::transaction::{Insert, Operation};
 use timer_durable::{
-    Due, DurableLateness, DurableTimer, DurableTimerBuilder, Fault, ManualDurableDriver, MemoryStore, Retry, Store,
-    TimeoutId, Topic,
+    Due, DurableLateness, DurableTimer, DurableTimerBuilder, Fault, ManualDurableDriver, MemoryStore, Retry, Schedule,
+    Store, TimeoutId, Topic,
 };
 use timer_executor::{Task, ThreadPoolExecutor};
 
@@ -47,7 +47,7 @@ fn occupying(builder: DurableTimerBuilder, measured: &Measured) -> DurableTimerB
 }
 
 fn schedule(timer: &DurableTimer, count: usize, delay: Duration) {
-    (0..count).for_each(|_| _ = timer.new_timeout(t(), delay, &()).unwrap());
+    (0..count).for_each(|_| _ = timer.new_timeout(t(), delay, &()).wait().unwrap());
 }
 
 fn parts(lateness: &DurableLateness) -> Vec<(DurableLateCause, Duration)> {
@@ -118,10 +118,10 @@ fn overdue_timeouts_wait_for_their_places_or_their_rate() {
 fn a_pause_is_its_own_cause() {
     let (store, measured) = (MemoryStore::new(), Measured::default());
     let (timer, mut driver) = builder(&measured).build_manual(store.clone()).unwrap();
-    timer.pause(t::<()>()).unwrap();
+    timer.pause(t::<()>()).wait().unwrap();
     schedule(&timer, 5, 10 * SECOND);
     driver.advance(40 * SECOND);
-    timer.resume(t::<()>()).unwrap();
+    timer.resume(t::<()>()).wait().unwrap();
     driver.run_due();
     assert_cause(&timer, &measured, Paused, 150 * SECOND);
 }
@@ -148,7 +148,7 @@ fn a_take_over_is_the_lease() {
         entered.send(()).map_err(Retry::new)?;
         wait.lock().unwrap().recv().map_err(Retry::new)
     };
-    let timer = DurableTimer::builder().max_running(1).topic(t(), handler).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().max_running(1).topic(t(), handler).open(store.clone()).wait().unwrap();
     schedule(&timer, 1, Duration::ZERO);
     enters.recv_timeout(PATIENCE).unwrap();
     schedule(&timer, 1, 10 * SECOND);
@@ -157,10 +157,10 @@ fn a_take_over_is_the_lease() {
     dead_node.execute(&Operation::Insert(Insert::new(TimeoutId::new(), due, "t"))).unwrap();
     store.memory.advance_clock(30 * SECOND);
     store.gain_shards();
-    timer.counts().unwrap();
+    timer.counts().wait().unwrap();
     (0..3).for_each(|_| free.send(()).unwrap());
     (0..2).for_each(|_| enters.recv_timeout(PATIENCE).unwrap());
-    timer.stop(PATIENCE).unwrap();
+    timer.stop(PATIENCE).wait().unwrap();
     let lateness = timer.stats().lateness;
     let all = lateness.total() - lateness.part(Executor);
     assert_eq!((lateness.part(Lease), all), (10 * SECOND, 30 * SECOND), "{lateness:?}");
@@ -257,7 +257,7 @@ fn the_wait_for_a_thread_is_the_executor() {
         ran.send(()).map_err(Retry::new)
     };
     let builder = DurableTimer::builder().executor(ThreadPoolExecutor::new(1)).topic(t(), handler);
-    let timer = builder.open(MemoryStore::new()).unwrap();
+    let timer = builder.open(MemoryStore::new()).wait().unwrap();
     schedule(&timer, 2, Duration::ZERO);
     while timer.stats().begun < 2 {
         std::thread::yield_now();
@@ -265,7 +265,7 @@ fn the_wait_for_a_thread_is_the_executor() {
     std::thread::park_timeout(SECOND);
     (0..2).for_each(|_| free.send(()).unwrap());
     (0..2).for_each(|_| runs.recv_timeout(PATIENCE).unwrap());
-    timer.stop(PATIENCE).unwrap();
+    timer.stop(PATIENCE).wait().unwrap();
     let lateness = timer.stats().lateness;
     assert!(lateness.part(Executor) >= SECOND && lateness.part(Executor) == lateness.total(), "{lateness:?}");
     assert_eq!(timer.worst()[0].lateness.main_cause(), Some(Executor));
@@ -279,11 +279,11 @@ fn an_executor_that_holds_up_the_keeper_is_its_own_cause() {
         clock.advance_clock(3 * SECOND);
         task.run();
     };
-    let timer = builder(&measured).executor(executor).open(store.clone()).unwrap();
+    let timer = builder(&measured).executor(executor).open(store.clone()).wait().unwrap();
     schedule(&timer, 1, SECOND);
     schedule(&timer, 1, 2 * SECOND);
     store.advance_clock(SECOND);
-    timer.counts().unwrap();
+    timer.counts().wait().unwrap();
     while timer.stats().done < 2 {
         std::thread::yield_now();
     }
@@ -302,14 +302,14 @@ fn the_own_work_of_the_keeper_is_not_the_store() {
         }
     }
     let (store, measured) = (ScriptedStore::new(), Measured::default());
-    let timer = builder(&measured).open(store.clone()).unwrap();
+    let timer = builder(&measured).open(store.clone()).wait().unwrap();
     schedule(&timer, 1, SECOND);
     let (polled, polls) = channel::<()>();
     store.on_write(move |_| {
         let _first = polls.recv();
         None
     });
-    let mut call = Box::pin(timer.new_timeout_async(t(), 3600 * SECOND, &()));
+    let mut call = Box::pin(timer.new_timeout(t(), 3600 * SECOND, &()));
     let waker = Waker::from(Arc::new(Slow(store.memory.clone())));
     assert!(call.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     drop(polled);
@@ -324,7 +324,7 @@ fn the_own_work_of_the_keeper_is_not_the_store() {
 #[test]
 fn a_refused_begin_is_the_store() {
     let (store, measured) = (ScriptedStore::new(), Measured::default());
-    let timer = builder(&measured).open(store.clone()).unwrap();
+    let timer = builder(&measured).open(store.clone()).wait().unwrap();
     let is_refused = Arc::new(AtomicBool::new(true));
     let refuses = is_refused.clone();
     store.refuse(move |operation| matches!(operation, Operation::Begin(_)) && refuses.load(Ordering::Relaxed));
@@ -339,7 +339,7 @@ fn a_refused_begin_is_the_store() {
     // ORDERING: Relaxed, the store asks again and again.
     is_refused.store(false, Ordering::Relaxed);
     until(&|| timer.stats().done > 0);
-    timer.stop(PATIENCE).unwrap();
+    timer.stop(PATIENCE).wait().unwrap();
     let lateness = timer.stats().lateness;
     assert_eq!((lateness.part(AtWork), *measured.lock().unwrap()), (15 * SECOND, 15 * SECOND), "{lateness:?}");
 }
@@ -348,7 +348,7 @@ fn a_refused_begin_is_the_store() {
 fn several_causes_each_have_their_part() {
     let (store, measured) = (MemoryStore::new(), Measured::default());
     let (timer, driver) = builder(&measured).build_manual(store.clone()).unwrap();
-    timer.pause(t::<()>()).unwrap();
+    timer.pause(t::<()>()).wait().unwrap();
     schedule(&timer, 1, 10 * SECOND);
     driver.crash();
     drop(timer);
@@ -357,7 +357,7 @@ fn several_causes_each_have_their_part() {
     let (timer, mut driver) = builder(&measured).build_manual(store.clone()).unwrap();
     driver.advance(20 * SECOND);
     store.inject(Fault::Delay(2 * SECOND));
-    timer.resume(t::<()>()).unwrap();
+    timer.resume(t::<()>()).wait().unwrap();
     driver.run_due();
     let lateness = timer.stats().lateness;
     assert_eq!(parts(&lateness), [(Lease, 30 * SECOND), (Paused, 20 * SECOND), (AtWork, 2 * SECOND)]);
@@ -377,9 +377,9 @@ fn the_worst_attempts_are_named_unless_keys_are_hidden() {
     {
         let (timer, mut driver, store) = open(builder.topic(expiring, |_: &Due<()>| Ok(())));
         for n in 1..=12 {
-            timer.timeout_builder(t(), &()).key(&format!("k{n}")).after(n * SECOND).schedule().unwrap();
+            timer.schedule(t(), Schedule::after(n * SECOND).key(format!("k{n}")), &()).wait().unwrap();
         }
-        timer.timeout_builder(expiring, &()).key("k").after(SECOND / 2).schedule().unwrap();
+        timer.schedule(expiring, Schedule::after(SECOND / 2).key("k"), &()).wait().unwrap();
         store.advance_clock(13 * SECOND);
         driver.run_due();
         let worst = timer.worst();

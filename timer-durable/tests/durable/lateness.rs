@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
-use timer_durable::{Due, DurableTimer, DurableTimerBuilder, MemoryStore, Retry, Topic};
+use timer_durable::{Due, DurableTimer, DurableTimerBuilder, MemoryStore, Retry, Schedule, Topic};
 
 use crate::t;
 
@@ -51,7 +51,7 @@ fn a_retry_does_not_shift_a_fixed_rate() {
     for (repeated, runs) in cases {
         let log = Log::default();
         let (timer, mut driver) = builder(&log, t(), repeated).build_manual(MemoryStore::new()).unwrap();
-        timer.timeout_builder(t(), &()).after(10 * SECOND).key("k").every(10 * SECOND).schedule().unwrap();
+        timer.schedule(t(), Schedule::after(10 * SECOND).key("k").every(10 * SECOND), &()).wait().unwrap();
         driver.advance(45 * SECOND);
         assert_eq!(take(&log), runs);
     }
@@ -60,7 +60,7 @@ fn a_retry_does_not_shift_a_fixed_rate() {
 #[test]
 fn waiting_for_a_handler_does_not_shift_a_fixed_rate() {
     let store = wait_for_a_handler(Topic::new("t"), 100 * SECOND, |timer| {
-        timer.timeout_builder(t(), &()).after(7 * SECOND).key("k").every(7 * SECOND).schedule().unwrap();
+        timer.schedule(t(), Schedule::after(7 * SECOND).key("k").every(7 * SECOND), &()).wait().unwrap();
     });
     let log = Log::default();
     let (_timer, mut driver) = builder(&log, Topic::new("t"), &[]).build_manual(store).unwrap();
@@ -72,9 +72,9 @@ fn waiting_for_a_handler_does_not_shift_a_fixed_rate() {
 fn a_reset_begins_a_new_phase() {
     let log = Log::default();
     let (timer, mut driver) = builder(&log, Topic::new("t"), &[1]).build_manual(MemoryStore::new()).unwrap();
-    timer.timeout_builder(t(), &()).after(10 * SECOND).key("k").every(10 * SECOND).schedule().unwrap();
+    timer.schedule(t(), Schedule::after(10 * SECOND).key("k").every(10 * SECOND), &()).wait().unwrap();
     driver.advance(11 * SECOND);
-    timer.reset(t::<()>(), "k", 4 * SECOND).unwrap();
+    timer.reset(t::<()>(), "k", 4 * SECOND).wait().unwrap();
     driver.advance(30 * SECOND);
     assert_eq!(take(&log), [10, 15, 25, 35]);
 }
@@ -83,15 +83,15 @@ fn a_reset_begins_a_new_phase() {
 fn waiting_for_a_handler_counts_towards_the_lateness() {
     let hour = 3600 * SECOND;
     let own = |timer: &DurableTimer| {
-        timer.timeout_builder(t(), &()).after(10 * SECOND).max_lateness(hour).schedule().unwrap();
+        timer.schedule(t(), Schedule::after(10 * SECOND).max_lateness(hour), &()).wait().unwrap();
     };
-    let plain = |timer: &DurableTimer| _ = timer.new_timeout(t(), 10 * SECOND, &()).unwrap();
+    let plain = |timer: &DurableTimer| _ = timer.new_timeout(t(), 10 * SECOND, &()).wait().unwrap();
     let run = |topic: Topic<()>, time, schedule: &dyn Fn(&DurableTimer)| {
         let store = wait_for_a_handler(topic, time, schedule);
         let log = Log::default();
         let (timer, mut driver) = builder(&log, topic, &[]).build_manual(store).unwrap();
         driver.advance(120 * SECOND);
-        assert_eq!(timer.counts().unwrap().pending, 0);
+        assert_eq!(timer.counts().wait().unwrap().pending, 0);
         (take(&log).len(), timer.stats().expired)
     };
     let limited = || Topic::new("t").max_lateness(hour);
@@ -106,7 +106,7 @@ fn retries_of_a_handler_do_not_expire() {
     let log = Log::default();
     let topic = Topic::new("t").max_lateness(SECOND);
     let (timer, mut driver) = builder(&log, topic, &[1, 2, 3]).build_manual(MemoryStore::new()).unwrap();
-    timer.new_timeout(t(), 10 * SECOND, &()).unwrap();
+    timer.new_timeout(t(), 10 * SECOND, &()).wait().unwrap();
     driver.advance(45 * SECOND);
     assert_eq!((take(&log), timer.stats().expired), (vec![10, 13, 16, 19], 0));
 }
@@ -117,7 +117,7 @@ fn waiting_for_a_handler_after_a_retry_does_not_expire() {
     let (store, log) = (MemoryStore::new(), Log::default());
     let topic = Topic::new("t").max_lateness(3600 * SECOND).attempts(2);
     let (timer, mut driver) = builder(&log, topic, &[1]).build_manual(store.clone()).unwrap();
-    timer.new_timeout(t(), 10 * SECOND, &()).unwrap();
+    timer.new_timeout(t(), 10 * SECOND, &()).wait().unwrap();
     driver.advance(11 * SECOND);
     assert_eq!(take(&log), [10]);
     driver.crash();
@@ -129,13 +129,13 @@ fn waiting_for_a_handler_after_a_retry_does_not_expire() {
     drop(timer);
     let (timer, mut driver) = builder(&log, topic, &[]).build_manual(store).unwrap();
     driver.advance(120 * SECOND);
-    assert_eq!((take(&log).len(), timer.stats().expired, timer.counts().unwrap().dead), (1, 0, 0));
+    assert_eq!((take(&log).len(), timer.stats().expired, timer.counts().wait().unwrap().dead), (1, 0, 0));
 }
 
 #[test]
 fn a_periodic_run_that_expires_keeps_the_phase() {
     let store = wait_for_a_handler(Topic::new("t"), 100 * SECOND, |timer| {
-        timer.timeout_builder(t(), &()).after(7 * SECOND).key("k").every(7 * SECOND).schedule().unwrap();
+        timer.schedule(t(), Schedule::after(7 * SECOND).key("k").every(7 * SECOND), &()).wait().unwrap();
     });
     let log = Log::default();
     let topic = Topic::new("t").max_lateness(5 * SECOND);
@@ -156,7 +156,7 @@ fn timeouts_that_fail_together_are_repeated_at_many_instants() {
         Ok(())
     };
     let (timer, mut driver) = DurableTimer::builder().topic(t(), fails_once).build_manual(MemoryStore::new()).unwrap();
-    (0..1_000).for_each(|_| _ = timer.new_timeout(t(), SECOND, &()).unwrap());
+    (0..1_000).for_each(|_| _ = timer.new_timeout(t(), SECOND, &()).wait().unwrap());
     assert_eq!(driver.advance(3 * SECOND), 2_000);
     let mut times = times.lock().unwrap();
     times.sort_unstable();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use futures::FutureExt;
-use timer_durable::{Done, Due, DurableTimer, Error, MemoryStore, StoreError, TimeoutId, Topic};
+use timer_durable::{Done, Due, DurableTimer, Error, MemoryStore, Schedule, StoreError, TimeoutId, Topic};
 use timer_durable_tests::one_clock::{DAY, SECOND, check, manual};
 
 use crate::scripted::ScriptedStore;
@@ -34,9 +34,9 @@ fn equal_due_times_run_in_the_order_of_their_ids() {
         builder = builder.topic(Topic::new(name), note).executor(timer_executor::ImmediateExecutor);
     }
     let timer = builder.open_on(MemoryStore::new(), &clock).unwrap();
-    let explicit = timer.timeout_builder(Topic::<String>::new("a"), "explicit").id(TimeoutId::new());
-    explicit.after(DAY).schedule().unwrap();
-    NAMES.iter().for_each(|name| _ = timer.new_timeout(Topic::<String>::new(name), DAY, *name).unwrap());
+    let explicit = Schedule::after(DAY).id(TimeoutId::new());
+    timer.schedule(Topic::<String>::new("a"), explicit, "explicit").wait().unwrap();
+    NAMES.iter().for_each(|name| _ = timer.new_timeout(Topic::<String>::new(name), DAY, *name).wait().unwrap());
     driver.advance(DAY);
     assert_eq!(runs.lock().unwrap().join(" "), "a b c d e f g h explicit");
 }
@@ -45,12 +45,12 @@ fn equal_due_times_run_in_the_order_of_their_ids() {
 fn a_cancelled_timeout_does_not_move_the_time() {
     let (memory, driver, clock) = manual();
     let timer = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open_on(MemoryStore::new(), &clock).unwrap();
-    let [first, second] = [DAY, 2 * DAY].map(|delay| timer.new_timeout(t(), delay, &()).unwrap());
+    let [first, second] = [DAY, 2 * DAY].map(|delay| timer.new_timeout(t(), delay, &()).wait().unwrap());
     assert_eq!(driver.next_deadline(), Some(memory.now() + DAY));
-    timer.cancel_by_id(first).unwrap();
+    timer.cancel_by_id(first).wait().unwrap();
     assert_eq!(memory.pending_timeouts(), 1);
     assert_eq!(driver.next_deadline(), Some(memory.now() + 2 * DAY));
-    timer.cancel_by_id(second).unwrap();
+    timer.cancel_by_id(second).wait().unwrap();
     assert_eq!(driver.next_deadline(), None);
 }
 
@@ -68,14 +68,14 @@ fn an_async_handler_ends_at_its_limit_or_when_it_is_ready() {
             let ready = ready.clone();
             async move {
                 poll_fn(|_| if *ready.lock().unwrap() { Poll::Ready(()) } else { Poll::Pending }).await;
-                Ok(Done::then(NEXT, DAY, &()))
+                Ok(Done::then(NEXT, Schedule::after(DAY), &()))
             }
         })
         .time_limit(10 * SECOND)
         .topic(NEXT, |_: &Due<()>| Ok(()))
         .open_on(MemoryStore::new(), &clock)
         .unwrap();
-    timer.new_timeout(t::<()>(), SECOND, &()).unwrap();
+    timer.new_timeout(t::<()>(), SECOND, &()).wait().unwrap();
     driver.advance(SECOND);
     assert_eq!(driver.next_deadline(), Some(memory.now() + 10 * SECOND), "the limit");
     driver.advance(10 * SECOND);

@@ -11,14 +11,14 @@ use crate::t;
 fn overdue_timeouts_do_not_hold_up_new_ones() {
     let store = MemoryStore::new();
     let (timer, driver, _) = open(&store);
-    (0..100).for_each(|n| _ = timer.new_timeout(t(), SECOND, &format!("old{n}")).unwrap());
+    (0..100).for_each(|n| _ = timer.new_timeout(t(), SECOND, &format!("old{n}")).wait().unwrap());
     driver.crash();
     drop(timer);
     store.advance_clock(3600 * SECOND);
     let log = Log::default();
     let builder = DurableTimer::builder().max_running(4).topic(t(), logging(&log));
     let (timer, mut driver) = builder.capacity(8).build_manual(store).unwrap();
-    timer.new_timeout(t(), Duration::ZERO, &text("new")).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &text("new")).wait().unwrap();
     driver.run_due();
     let ran = take(&log);
     assert_eq!(ran.len(), 101);
@@ -29,7 +29,7 @@ fn overdue_timeouts_do_not_hold_up_new_ones() {
 fn overdue_timeouts_without_a_place_do_not_hold_up_virtual_time() {
     let store = MemoryStore::new();
     let (timer, driver, _) = open(&store);
-    (0..2).for_each(|n| _ = timer.new_timeout(t(), SECOND, &format!("old{n}")).unwrap());
+    (0..2).for_each(|n| _ = timer.new_timeout(t(), SECOND, &format!("old{n}")).wait().unwrap());
     driver.crash();
     drop(timer);
     store.advance_clock(3600 * SECOND);
@@ -42,13 +42,13 @@ fn overdue_timeouts_without_a_place_do_not_hold_up_virtual_time() {
         .topic(Topic::new("new"), move |due: &Due<()>| sender.send(due.lag()).map_err(Retry::new))
         .build_manual(store)
         .unwrap();
-    (1..3).for_each(|n| _ = timer.new_timeout(Topic::new("new"), n * 10 * SECOND, &()).unwrap());
+    (1..3).for_each(|n| _ = timer.new_timeout(Topic::new("new"), n * 10 * SECOND, &()).wait().unwrap());
     driver.advance(15 * SECOND);
     assert!(driver.advance_to_next().is_some());
     assert!(driver.advance_to_next().is_none(), "the other overdue one waits");
     assert_eq!(ran.try_iter().collect::<Vec<_>>(), [Duration::ZERO; 2]);
-    timer.new_timeout(t(), SECOND, &text("all places are taken")).unwrap();
-    timer.new_timeout(t(), 2 * SECOND, &text("it waits")).unwrap();
+    timer.new_timeout(t(), SECOND, &text("all places are taken")).wait().unwrap();
+    timer.new_timeout(t(), 2 * SECOND, &text("it waits")).wait().unwrap();
     assert!(driver.advance_to_next().is_some());
     assert!(driver.advance_to_next().is_none());
 }
@@ -58,14 +58,14 @@ fn new_timeouts_do_not_starve_overdue_ones() {
     for places in [1, 2, 8] {
         let store = MemoryStore::new();
         let (timer, driver, _) = open(&store);
-        (0..10).for_each(|n| _ = timer.new_timeout(t(), SECOND, &format!("old{n}")).unwrap());
+        (0..10).for_each(|n| _ = timer.new_timeout(t(), SECOND, &format!("old{n}")).wait().unwrap());
         driver.crash();
         drop(timer);
         store.advance_clock(3600 * SECOND);
         let log = Log::default();
         let builder = DurableTimer::builder().max_running(places).topic(t(), logging(&log));
         let (timer, mut driver) = builder.build_manual(store).unwrap();
-        (0..100).for_each(|n| _ = timer.new_timeout(t(), Duration::ZERO, &format!("new{n}")).unwrap());
+        (0..100).for_each(|n| _ = timer.new_timeout(t(), Duration::ZERO, &format!("new{n}")).wait().unwrap());
         driver.run_due();
         let ran = take(&log);
         let last = ran.iter().rposition(|it| it.starts_with("old")).unwrap();

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use timer_durable::store::StoreTransaction;
 use timer_durable::transaction::Operation;
-use timer_durable::{Done, Due, DurableTimer, Error, Fault, FaultPoint, MemoryStore, Retry, Store, StoreError, Topic};
+use timer_durable::{
+    Done, Due, DurableTimer, Error, Fault, FaultPoint, MemoryStore, Retry, Schedule, Store, StoreError, Topic,
+};
 
 use crate::t;
 
@@ -19,7 +21,7 @@ fn open(store: &MemoryStore, log: &Log) -> (DurableTimer, timer_durable::ManualD
     let handle = move |due: &Due<String>| {
         let other = other.clone();
         // Work may use another handle of the store.
-        let answer = due.complete_with(move |_| Ok(_ = other.now()));
+        let answer = due.complete_with(move |_| Ok(_ = other.now())).wait();
         log.lock().unwrap().push(format!("{} {answer:?}", due.attempt()));
         answer.map_err(|error| match error {
             Error::Store(StoreError::Fenced) => Retry::new("fenced"),
@@ -42,15 +44,15 @@ fn faults_of_every_call_lose_nothing() {
         for fault in kinds {
             let (store, log) = (MemoryStore::new(), Log::default());
             let (timer, mut driver) = open(&store, &log);
-            timer.new_timeout(t(), SECOND, &"a".to_owned()).unwrap();
+            timer.new_timeout(t(), SECOND, &"a".to_owned()).wait().unwrap();
             store.inject_at(point, fault);
             if matches!(point, FaultPoint::Load | FaultPoint::Rejoin) {
                 // The keeper joins again, and reads its first page.
                 store.inject(Fault::LoseRequest);
-                timer.new_timeout(t(), SECOND, &"b".to_owned()).unwrap_err();
+                timer.new_timeout(t(), SECOND, &"b".to_owned()).wait().unwrap_err();
             }
             driver.advance(100 * SECOND);
-            assert_eq!(timer.counts().unwrap().pending, 0, "D2 after {fault:?} of {point:?}");
+            assert_eq!(timer.counts().wait().unwrap().pending, 0, "D2 after {fault:?} of {point:?}");
             let (log, errors) = (log.lock().unwrap(), timer.stats().store_errors);
             let is_met = match point {
                 FaultPoint::Write => errors == 1,
@@ -70,10 +72,10 @@ fn a_call_is_repeated_after_its_timeout_has_ended() {
     let (store, log) = (MemoryStore::new(), Log::default());
     let (timer, mut driver) = open(&store, &log);
     store.inject(Fault::LoseAnswer);
-    let lost = timer.new_timeout(t(), SECOND, &"a".to_owned());
+    let lost = timer.new_timeout(t(), SECOND, &"a".to_owned()).wait();
     let Err(Error::OutcomeUnknown { id: Some(id), .. }) = lost else { panic!("{lost:?}") };
     assert_eq!(driver.advance(2 * SECOND), 1);
-    timer.timeout_builder(t(), &"a".to_owned()).after(SECOND).id(id).schedule().unwrap();
+    timer.schedule(t(), Schedule::after(SECOND).id(id), &"a".to_owned()).wait().unwrap();
     assert_eq!(driver.advance(2 * SECOND), 0, "D10");
 }
 
@@ -88,7 +90,7 @@ fn a_fault_of_the_users_transaction_is_told_to_the_handler() {
     for (fault, line) in expected {
         let (store, log) = (MemoryStore::new(), Log::default());
         let (timer, mut driver) = open(&store, &log);
-        timer.new_timeout(t(), SECOND, &"a".to_owned()).unwrap();
+        timer.new_timeout(t(), SECOND, &"a".to_owned()).wait().unwrap();
         store.inject_at(FaultPoint::Transact, fault);
         driver.advance(SECOND);
         assert!(log.lock().unwrap()[0].starts_with(line), "{fault:?}: {log:?}");
@@ -100,7 +102,7 @@ fn a_handler_that_returns_after_a_take_over_does_not_end_its_timeout() {
     let (store, done) = (MemoryStore::new(), Arc::<Mutex<Vec<u32>>>::default());
     let attempts = done.clone();
     let handle = move |due: &Due<String>| {
-        let answer = due.complete_with(|_| Ok(()));
+        let answer = due.complete_with(|_| Ok(())).wait();
         if answer.is_ok() {
             attempts.lock().unwrap().push(due.attempt());
         }
@@ -108,11 +110,11 @@ fn a_handler_that_returns_after_a_take_over_does_not_end_its_timeout() {
         if matches!(answer, Err(Error::Store(StoreError::Fenced))) { Ok(()) } else { answer.map_err(Retry::new) }
     };
     let (timer, mut driver) = DurableTimer::builder().topic(t(), handle).build_manual(store.clone()).unwrap();
-    timer.new_timeout(t(), SECOND, &"a".to_owned()).unwrap();
+    timer.new_timeout(t(), SECOND, &"a".to_owned()).wait().unwrap();
     store.inject_at(FaultPoint::Transact, Fault::Fence);
     driver.advance(100 * SECOND);
     assert_eq!(*done.lock().unwrap(), [2], "D4");
-    assert_eq!(timer.counts().unwrap().pending, 0);
+    assert_eq!(timer.counts().wait().unwrap().pending, 0);
 }
 
 /// Another client ends the attempts, as `timer.complete` does.
@@ -127,7 +129,7 @@ fn an_attempt_that_another_client_ends_is_done() {
             let end = Operation::Done { id: due.id(), attempt: due.attempt(), next: None, then: Vec::new() };
             client.clone().execute(&end).map_err(Retry::new)?;
             match due.payload().as_str() {
-                "fine" => return Ok(Done::then(other, SECOND, &())),
+                "fine" => return Ok(Done::then(other, Schedule::after(SECOND), &())),
                 "fails" => return Err(Retry::new("too late")),
                 _ => client.inject(Fault::Fence),
             }
@@ -135,7 +137,7 @@ fn an_attempt_that_another_client_ends_is_done() {
         };
         let builder = DurableTimer::builder().topic(t(), handle).topic(other, |_: &Due<()>| Ok(()));
         let (timer, mut driver) = builder.build_manual(store).unwrap();
-        timer.new_timeout(t(), SECOND, payload).unwrap();
+        timer.new_timeout(t(), SECOND, payload).wait().unwrap();
         driver.advance(60 * SECOND);
         let stats = timer.stats();
         assert_eq!((stats.done, stats.refused, stats.failed), (done, refused, 0), "{payload}");
@@ -152,10 +154,10 @@ fn a_running_timeout_is_pending_once_after_a_rejoin() {
         .topic_async(t(), |_: Due<String>| async { Ok(()) })
         .build_manual(store.clone())
         .unwrap();
-    timer.new_timeout(t(), Duration::ZERO, &"a".to_owned()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &"a".to_owned()).wait().unwrap();
     driver.advance(SECOND);
     store.inject(Fault::LoseRequest);
-    timer.new_timeout(t(), 3600 * SECOND, &"b".to_owned()).unwrap_err();
+    timer.new_timeout(t(), 3600 * SECOND, &"b".to_owned()).wait().unwrap_err();
     driver.advance(60 * SECOND);
     let stats = timer.stats();
     assert_eq!((stats.rejoins, stats.running, stats.pending), (1, 1, Some(1)));
@@ -166,9 +168,9 @@ fn a_slow_commit_delays_what_comes_after_it() {
     let (store, log) = (MemoryStore::new(), Log::default());
     let (timer, mut driver) = open(&store, &log);
     let before = store.now();
-    timer.new_timeout(t(), 2 * SECOND, &"a".to_owned()).unwrap();
+    timer.new_timeout(t(), 2 * SECOND, &"a".to_owned()).wait().unwrap();
     store.inject(Fault::Delay(5 * SECOND));
-    timer.new_timeout(t(), 60 * SECOND, &"b".to_owned()).unwrap();
+    timer.new_timeout(t(), 60 * SECOND, &"b".to_owned()).wait().unwrap();
     assert_eq!(store.now() - before, 5_000_000);
     assert_eq!(driver.run_due(), 1, "it became due during the commit");
     assert_eq!(timer.stats().lag.count(), 1);

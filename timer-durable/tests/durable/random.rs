@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use timer_durable::{
     CancelAnswer, Due, DurableTimer, Error, Fault, FaultPoint, IfPending, ManualDurableDriver, MemoryStore,
-    ResetAnswer, Retry, ScheduleAnswer, Store, TimeoutId,
+    ResetAnswer, Retry, Schedule, ScheduleAnswer, Store, TimeoutId,
 };
 
 use crate::t;
@@ -113,7 +113,7 @@ impl Program {
             16 => self.reopen(),
             _ => self.advance(),
         }
-        let counts = self.timer().counts().unwrap();
+        let counts = self.timer().counts().wait().unwrap();
         assert_eq!(counts.pending, self.pending.len() as u64, "D2");
         assert_eq!(self.timer().stats().pending, Some(counts.pending));
         assert!(self.timer().stats().in_memory <= CAPACITY as u64, "D12");
@@ -131,7 +131,7 @@ impl Program {
         let (pending, delay, payload) = self.new_pending();
         let id = TimeoutId::new();
         let answer =
-            self.repeat_until_known(|timer| timer.timeout_builder(t(), &payload).after(delay).id(id).schedule());
+            self.repeat_until_known(|timer| timer.schedule(t(), Schedule::after(delay).id(id), &payload).wait());
         assert_eq!(answer, ScheduleAnswer::Created(id), "D10");
         self.pending.insert(Name::Id(id), pending);
     }
@@ -145,9 +145,9 @@ impl Program {
         let key = self.key();
         let rules = [IfPending::Keep, IfPending::Replace, IfPending::Earlier, IfPending::Later, IfPending::Refuse];
         let rule = *self.random.choice(rules.iter()).unwrap();
-        let answer = self.timer().new_timeout_keyed(t(), &key, delay, &payload, rule);
+        let answer = self.timer().schedule(t(), Schedule::after(delay).key(&key).if_pending(rule), &payload);
         let name = Name::Key(key.clone());
-        match answer {
+        match answer.wait() {
             Ok(_) => match self.pending.get_mut(&name) {
                 None => _ = self.pending.insert(name, pending),
                 Some(old) => match rule {
@@ -161,7 +161,7 @@ impl Program {
             Err(Error::Store(_)) => {}
             Err(Error::OutcomeUnknown { .. }) => {
                 // No timeout has the key afterwards, whatever has happened.
-                self.repeat_until_known(|timer| timer.cancel(t::<()>(), &key));
+                self.repeat_until_known(|timer| timer.cancel(t::<()>(), &key).wait());
                 self.pending.remove(&name);
             }
             Err(other) => panic!("{other}"),
@@ -174,7 +174,7 @@ impl Program {
             Name::Key(key) => self.timer().cancel(t::<()>(), key),
             Name::Id(id) => self.timer().cancel_by_id(*id),
         };
-        match answer {
+        match answer.wait() {
             Ok(answer) => {
                 let was_pending = self.pending.remove(&name).is_some();
                 assert_eq!(answer, if was_pending { CancelAnswer::Cancelled } else { CancelAnswer::Unknown }, "D9");
@@ -182,8 +182,8 @@ impl Program {
             Err(Error::Store(_)) => {}
             Err(Error::OutcomeUnknown { .. }) => {
                 self.repeat_until_known(|timer| match &name {
-                    Name::Key(key) => timer.cancel(t::<()>(), key),
-                    Name::Id(id) => timer.cancel_by_id(*id),
+                    Name::Key(key) => timer.cancel(t::<()>(), key).wait(),
+                    Name::Id(id) => timer.cancel_by_id(*id).wait(),
                 });
                 self.pending.remove(&name);
             }
@@ -195,8 +195,8 @@ impl Program {
         let name = self.any_name();
         let delay = self.random.u64(1..60);
         let answer = self.repeat_until_known(|timer| match &name {
-            Name::Key(key) => timer.reset(t::<()>(), key, Duration::from_millis(delay)),
-            Name::Id(id) => timer.reset_by_id(*id, Duration::from_millis(delay)),
+            Name::Key(key) => timer.reset(t::<()>(), key, Duration::from_millis(delay)).wait(),
+            Name::Id(id) => timer.reset_by_id(*id, Duration::from_millis(delay)).wait(),
         });
         let due_ms = self.now_ms + delay;
         match self.pending.get_mut(&name) {

@@ -19,8 +19,8 @@ fn ok(_: &Due<()>) -> Result<(), Retry> {
 /// Stops a timer at once. A machine that is busy for longer than the patience of `stop` may need a
 /// second call.
 pub(crate) fn stop_now(timer: &DurableTimer) -> DurableStopReport {
-    let report = timer.stop(Duration::ZERO).unwrap();
-    if report.released { report } else { timer.stop(LONG).unwrap() }
+    let report = timer.stop(Duration::ZERO).wait().unwrap();
+    if report.released { report } else { timer.stop(LONG).wait().unwrap() }
 }
 
 /// Returns a timer whose handler is running, and a sender that lets it go when it is dropped.
@@ -33,8 +33,8 @@ fn running(store: ScriptedStore) -> (DurableTimer, Sender<()>) {
         let _ended = released.lock().unwrap().recv();
         Ok(())
     };
-    let timer = DurableTimer::builder().topic(t(), blocks).open(store).unwrap();
-    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), blocks).open(store).wait().unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).wait().unwrap();
     starts.recv_timeout(LONG).unwrap();
     (timer, release)
 }
@@ -52,7 +52,7 @@ fn every_stop_waits_until_the_store_is_closed() {
     let stopping: Vec<_> = (0..2)
         .map(|_| {
             let (timer, sender) = (timer.clone(), sender.clone());
-            thread::spawn(move || sender.send(timer.stop(LONG).unwrap()).unwrap())
+            thread::spawn(move || sender.send(timer.stop(LONG).wait().unwrap()).unwrap())
         })
         .collect();
     // Both stops arrive while the handler runs.
@@ -71,7 +71,7 @@ fn every_stop_waits_until_the_store_is_closed() {
 #[test]
 fn a_stop_after_the_end_returns_the_same_report() {
     let (timer, handler) = running(ScriptedStore::new());
-    let reports = [stop_now(&timer), timer.stop(LONG).unwrap()];
+    let reports = [stop_now(&timer), timer.stop(LONG).wait().unwrap()];
     assert_eq!(reports.map(|report| (report.unfinished, report.released)), [(1, true); 2]);
     drop(handler);
 }
@@ -81,7 +81,7 @@ type Slot = Arc<Mutex<Option<DurableTimer>>>;
 
 fn stop_in(slot: &Slot) -> Result<(), Retry> {
     let timer = slot.lock().unwrap().clone().ok_or_else(|| Retry::new("no timer"))?;
-    match timer.stop(Duration::MAX) {
+    match timer.stop(Duration::MAX).wait() {
         Err(Error::InHandler) => Ok(()),
         other => panic!("{other:?}"),
     }
@@ -101,20 +101,20 @@ fn a_handler_cannot_wait_for_its_own_end() {
         .build_manual(MemoryStore::new())
         .unwrap();
     *slot.lock().unwrap() = Some(timer.clone());
-    timer.new_timeout(Topic::new("function"), Duration::ZERO, &()).unwrap();
-    timer.new_timeout(Topic::new("future"), Duration::ZERO, &()).unwrap();
+    timer.new_timeout(Topic::new("function"), Duration::ZERO, &()).wait().unwrap();
+    timer.new_timeout(Topic::new("future"), Duration::ZERO, &()).wait().unwrap();
     assert_eq!(driver.run_due(), 2);
-    assert_eq!((timer.counts().unwrap().pending, timer.stats().done), (0, 2));
+    assert_eq!((timer.counts().wait().unwrap().pending, timer.stats().done), (0, 2));
     slot.lock().unwrap().take();
-    assert_eq!(timer.stop(Duration::MAX).unwrap().unfinished, 0, "the thread has left the handlers");
+    assert_eq!(timer.stop(Duration::MAX).wait().unwrap().unfinished, 0, "the thread has left the handlers");
 }
 
 #[test]
 fn a_handler_may_stop_another_timer() {
     let (other, _driver) = DurableTimer::builder().topic(t(), ok).build_manual(MemoryStore::new()).unwrap();
-    let stops = move |_: &Due<()>| Ok(other.stop(Duration::MAX).map(drop)?);
+    let stops = move |_: &Due<()>| Ok(other.stop(Duration::MAX).wait().map(drop)?);
     let (timer, mut driver) = DurableTimer::builder().topic(t(), stops).build_manual(MemoryStore::new()).unwrap();
-    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).wait().unwrap();
     assert_eq!((driver.run_due(), timer.stats().done), (1, 1));
 }
 
@@ -122,16 +122,16 @@ fn a_handler_may_stop_another_timer() {
 fn a_stop_on_virtual_time_does_not_wait_for_real_time() {
     let store = MemoryStore::new();
     let (timer, driver) = DurableTimer::builder().topic(t(), ok).build_manual(store.clone()).unwrap();
-    timer.new_timeout(t(), Duration::ZERO, &()).unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &()).wait().unwrap();
     assert_eq!(timer.stats().running, 1, "its handler waits for the driver");
     // A wait for the handler would last as long as the limit.
     let (begun, limit) = (Instant::now(), LONG / 6);
-    let report = timer.stop(limit).unwrap();
+    let report = timer.stop(limit).wait().unwrap();
     assert!(begun.elapsed() < limit, "`stop` waits for no real time");
     assert_eq!((report.unfinished, report.released), (1, true));
     drop((timer, driver));
     let (timer, mut driver) = DurableTimer::builder().topic(t(), ok).build_manual(store).unwrap();
-    assert_eq!((driver.run_due(), timer.counts().unwrap().pending), (1, 0), "D3");
+    assert_eq!((driver.run_due(), timer.counts().wait().unwrap().pending), (1, 0), "D3");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_handler_may_own_the_last_handle() {
             drop(timer);
             driver.crash();
         } else {
-            assert!(timer.stop(LONG).unwrap().released);
+            assert!(timer.stop(LONG).wait().unwrap().released);
         }
     }
 }

@@ -11,7 +11,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn schedule<P: timer_durable::Payload>(timer: &DurableTimer, topic: Topic<P>, payload: &P) {
-    timer.new_timeout(topic, Duration::ZERO, payload).unwrap();
+    timer.new_timeout(topic, Duration::ZERO, payload).wait().unwrap();
 }
 
 /// Tells when it is dropped.
@@ -49,7 +49,7 @@ fn an_async_handler_is_dropped_at_its_limit() {
         assert_eq!(drops.recv_timeout(PATIENCE), Ok(attempt));
         driver.advance(SECOND);
     }
-    let letters = timer.dead_letters(None, None, 9).unwrap();
+    let letters = timer.dead_letters(None, None, 9).wait().unwrap();
     assert_eq!((letters.len(), &*letters[0].reason), (1, "the handler ran for more than 10s"));
     assert_eq!(timer.stats().timed_out, 2);
 }

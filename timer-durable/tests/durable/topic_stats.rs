@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use timer_durable::{
-    Due, DurableTimer, DurableTimerBuilder, IfPending, Later, ManualDurableDriver, MemoryStore, Retry, Topic,
-    TopicStats,
+    Due, DurableTimer, DurableTimerBuilder, Later, ManualDurableDriver, MemoryStore, Retry, Schedule, Topic, TopicStats,
 };
 
 use crate::t;
@@ -34,16 +33,16 @@ fn each_event_counts_for_its_topic_and_for_the_timer() {
         .build_manual(MemoryStore::new())
         .unwrap();
     for payload in ["fine", "retry", "later", "dead", "fine"] {
-        timer.new_timeout(t::<String>(), SECOND, payload).unwrap();
+        timer.new_timeout(t::<String>(), SECOND, payload).wait().unwrap();
     }
-    timer.new_timeout_keyed(t::<String>(), "k", SECOND, "", IfPending::Keep).unwrap();
-    timer.cancel(t::<String>(), "k").unwrap();
-    let id = timer.new_timeout(t::<String>(), SECOND, "").unwrap();
-    timer.cancel_by_id(id).unwrap();
-    timer.timeout_builder(t::<String>(), "").after(SECOND).max_lateness(SECOND).schedule().unwrap();
-    timer.new_timeout(hang, SECOND, &()).unwrap();
+    timer.schedule(t::<String>(), Schedule::after(SECOND).key("k"), "").wait().unwrap();
+    timer.cancel(t::<String>(), "k").wait().unwrap();
+    let id = timer.new_timeout(t::<String>(), SECOND, "").wait().unwrap();
+    timer.cancel_by_id(id).wait().unwrap();
+    timer.schedule(t::<String>(), Schedule::after(SECOND).max_lateness(SECOND), "").wait().unwrap();
+    timer.new_timeout(hang, SECOND, &()).wait().unwrap();
     driver.advance(SECOND / 2);
-    timer.new_timeout(OTHER, SECOND, &()).unwrap();
+    timer.new_timeout(OTHER, SECOND, &()).wait().unwrap();
     driver.advance(20 * SECOND);
     let (all, own) = (timer.stats(), topic(&timer, "t"));
     let counts = |topic: &TopicStats| {
@@ -64,7 +63,7 @@ fn an_expired_timeout_counts_for_its_topic() {
     let topic = Topic::new("t").max_lateness(SECOND);
     let (timer, mut driver) =
         DurableTimer::builder().topic(topic, |_: &Due<()>| Ok(())).build_manual(store.clone()).unwrap();
-    timer.new_timeout(topic, SECOND, &()).unwrap();
+    timer.new_timeout(topic, SECOND, &()).wait().unwrap();
     store.advance_clock(10 * SECOND);
     driver.run_due();
     let stats = timer.stats();
@@ -79,7 +78,7 @@ fn figures_of_topics_are_bounded() {
         let add = |builder: DurableTimerBuilder, name| builder.topic(Topic::<()>::new(name), |_: &Due<()>| Ok(()));
         let builder = names.iter().fold(DurableTimer::builder(), |builder, name| add(builder, name));
         let (timer, driver) = builder.build_manual(store.clone()).unwrap();
-        names.iter().for_each(|name| _ = timer.new_timeout(Topic::new(name), SECOND, &()).unwrap());
+        names.iter().for_each(|name| _ = timer.new_timeout(Topic::new(name), SECOND, &()).wait().unwrap());
         assert_eq!(timer.stats().topics.len(), 200);
         driver.crash();
     }
@@ -106,13 +105,13 @@ fn age(timer: &DurableTimer, name: &str) -> u64 {
 #[test]
 fn the_oldest_due_timeout_of_each_topic_is_found() {
     let (timer, mut driver) = open(|builder| builder);
-    (1..=4).for_each(|n| _ = timer.new_timeout(t(), n * SECOND, &()).unwrap());
-    timer.new_timeout(OTHER, 10 * SECOND, &()).unwrap();
+    (1..=4).for_each(|n| _ = timer.new_timeout(t(), n * SECOND, &()).wait().unwrap());
+    timer.new_timeout(OTHER, 10 * SECOND, &()).wait().unwrap();
     driver.advance(10 * SECOND);
     assert_eq!((age(&timer, "t"), age(&timer, "other")), (7, 0), "the first two have begun");
     driver.advance(50 * SECOND);
     // The age grows with the system's clock, so it needs another look.
-    timer.counts().unwrap();
+    timer.counts().wait().unwrap();
     assert_eq!((age(&timer, "t"), age(&timer, "other")), (57, 50));
 }
 
@@ -126,7 +125,7 @@ fn each_topic_that_stalls_has_its_oldest_due_timeout() {
     });
     let (timer, mut driver) = builder.build_manual(MemoryStore::new()).unwrap();
     for (half, name) in (0..).zip(names) {
-        (0..2).for_each(|_| _ = timer.new_timeout(Topic::new(name), SECOND / 2 * half, &()).unwrap());
+        (0..2).for_each(|_| _ = timer.new_timeout(Topic::new(name), SECOND / 2 * half, &()).wait().unwrap());
     }
     for stalled in [0, 1, 2, 3, 4, 5, 5] {
         driver.advance(SECOND / 2);
@@ -138,13 +137,13 @@ fn each_topic_that_stalls_has_its_oldest_due_timeout() {
 #[test]
 fn a_shelf_has_the_oldest_due_timeout_of_its_topic() {
     let (timer, mut driver) = open(|builder| builder.max_running(1));
-    (1..=4).for_each(|n| _ = timer.new_timeout(t(), n * SECOND, &()).unwrap());
-    timer.pause(OTHER).unwrap();
+    (1..=4).for_each(|n| _ = timer.new_timeout(t(), n * SECOND, &()).wait().unwrap());
+    timer.pause(OTHER).wait().unwrap();
     assert!(topic(&timer, "other").is_paused && !topic(&timer, "t").is_paused);
-    timer.new_timeout(OTHER, 10 * SECOND, &()).unwrap();
+    timer.new_timeout(OTHER, 10 * SECOND, &()).wait().unwrap();
     driver.advance(60 * SECOND);
     assert_eq!((age(&timer, "t"), age(&timer, "other")), (58, 50));
-    timer.resume(OTHER).unwrap();
+    timer.resume(OTHER).wait().unwrap();
     driver.advance(10 * SECOND);
     assert_eq!((age(&timer, "t"), age(&timer, "other")), (68, 0));
     assert!(!topic(&timer, "other").is_paused);
@@ -154,9 +153,9 @@ fn a_shelf_has_the_oldest_due_timeout_of_its_topic() {
 #[test]
 fn a_timer_that_stops_has_no_oldest_due_timeout() {
     let (timer, mut driver) = open(|builder| builder);
-    (1..=4).for_each(|n| _ = timer.new_timeout(t(), n * SECOND, &()).unwrap());
+    (1..=4).for_each(|n| _ = timer.new_timeout(t(), n * SECOND, &()).wait().unwrap());
     driver.advance(60 * SECOND);
     assert_eq!(age(&timer, "t"), 57);
-    timer.stop(SECOND).unwrap();
+    timer.stop(SECOND).wait().unwrap();
     assert_eq!(age(&timer, "t"), 0);
 }

@@ -20,9 +20,9 @@ fn a_timeout_does_not_end_without_its_work() {
     };
     let topic = t::<String>().attempts(2).backoff(LONG, LONG);
     let (timer, mut driver) = DurableTimer::builder().topic(topic, handler).build_manual(MemoryStore::new()).unwrap();
-    timer.new_timeout(t::<String>(), Duration::ZERO, "1").unwrap();
+    timer.new_timeout(t::<String>(), Duration::ZERO, "1").wait().unwrap();
     assert_eq!(driver.advance(LONG * 10), 2);
-    let dead = timer.dead_letters(None, None, 9).unwrap();
+    let dead = timer.dead_letters(None, None, 9).wait().unwrap();
     assert!(dead[0].reason.contains("was not committed"), "{dead:?}");
     assert_eq!((dead.len(), timer.stats().done), (1, 0));
 }
@@ -33,7 +33,7 @@ fn a_transaction_schedules_moves_and_cancels() {
     let handler = move |due: &Due<String>| sender.send(due.payload().clone()).map_err(Retry::new);
     let (timer, mut driver) = DurableTimer::builder().topic(t(), handler).build_manual(MemoryStore::new()).unwrap();
     let keyed = |key: &str, delay: u64| Schedule::after(Duration::from_secs(delay)).key(key);
-    timer.new_timeout_keyed(t(), "cancelled", Duration::from_secs(1), "cancelled", IfPending::Keep).unwrap();
+    timer.schedule(t(), Schedule::after(Duration::from_secs(1)).key("cancelled"), "cancelled").wait().unwrap();
     let change = |may_commit: bool| {
         timer.transaction(move |tx| {
             let answer = tx.cancel(t::<()>(), "cancelled")?;
@@ -47,8 +47,8 @@ fn a_transaction_schedules_moves_and_cancels() {
             if may_commit { Ok(()) } else { Err("not yet".into()) }
         })
     };
-    change(false).unwrap_err();
-    change(true).unwrap();
+    change(false).wait().unwrap_err();
+    change(true).wait().unwrap();
     assert_eq!(driver.advance(Duration::from_secs(10)), 1);
     assert_eq!(ran.try_recv(), Ok("a".to_owned()));
 }

@@ -8,9 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use futures::executor::block_on;
 use timer_durable::{
-    CancelAnswer, Due, DurableTimer, Error, Fault, FaultPoint, IfPending, MemoryStore, Retry, StoreError,
+    CancelAnswer, Due, DurableTimer, Error, Fault, FaultPoint, MemoryStore, Retry, Schedule, StoreError,
 };
 
 use crate::scripted::ScriptedStore;
@@ -49,31 +48,31 @@ fn an_error_whose_text_panics_fails_its_work_only() {
     let (sender, answers) = channel();
     let handler = move |due: &Due<()>| {
         let answer = due.complete_with(|_| -> Result<(), _> { Err(Box::new(UnprintableError)) });
-        sender.send(answer).map_err(Retry::new)
+        sender.send(answer.wait()).map_err(Retry::new)
     };
     let (timer, mut driver) = DurableTimer::builder().topic(t(), handler).build_manual(MemoryStore::new()).unwrap();
     let failed = timer.transaction(|_| -> Result<(), _> { Err(Box::new(UnprintableError)) });
-    assert!(matches!(failed, Err(Error::Work(_))));
-    timer.new_timeout(t(), SECOND, &()).unwrap();
+    assert!(matches!(failed.wait(), Err(Error::Work(_))));
+    timer.new_timeout(t(), SECOND, &()).wait().unwrap();
     assert_eq!(driver.advance(SECOND), 1);
     assert!(matches!(answers.try_recv().unwrap(), Err(Error::Work(_))));
-    assert_eq!(timer.counts().unwrap().pending, 1, "an `Ok` does not end it");
+    assert_eq!(timer.counts().wait().unwrap().pending, 1, "an `Ok` does not end it");
 }
 
 #[test]
 fn work_that_is_not_run_may_panic_in_its_drop() {
     let (store, (sender, answers)) = (MemoryStore::new(), channel());
     let handler = move |due: &Due<()>| {
-        due.complete_with(|_| Ok(()))?;
+        due.complete_with(|_| Ok(())).wait()?;
         let bomb = Bomb;
         let answer = due.complete_with(move |_| {
             let _bomb = &bomb;
             Ok(())
         });
-        sender.send(answer).map_err(Retry::new)
+        sender.send(answer.wait()).map_err(Retry::new)
     };
     let (timer, mut driver) = DurableTimer::builder().topic(t(), handler).build_manual(store.clone()).unwrap();
-    timer.new_timeout(t(), SECOND, &()).unwrap();
+    timer.new_timeout(t(), SECOND, &()).wait().unwrap();
     assert_eq!(driver.advance(SECOND), 1);
     assert!(matches!(answers.try_recv().unwrap(), Err(Error::Store(StoreError::Fenced))));
     let bomb = Bomb;
@@ -82,8 +81,9 @@ fn work_that_is_not_run_may_panic_in_its_drop() {
         let _bomb = &bomb;
         Ok(())
     });
+    let failed = failed.wait();
     assert!(matches!(failed, Err(Error::Store(StoreError::Failed(_)))), "{failed:?}");
-    timer.new_timeout(t(), SECOND, &()).unwrap();
+    timer.new_timeout(t(), SECOND, &()).wait().unwrap();
 }
 
 /// A waker that panics.
@@ -107,14 +107,14 @@ fn a_waker_that_panics_harms_no_other_call() {
         let _ended = released.recv();
         None
     });
-    let timer = DurableTimer::builder().topic(t(), ok).open(store).unwrap();
+    let timer = DurableTimer::builder().topic(t(), ok).open(store).wait().unwrap();
     let waker = Arc::new(BadWaker(AtomicUsize::new(0)));
-    let mut call = Box::pin(timer.new_timeout_async(t(), LONG, &()));
+    let mut call = Box::pin(timer.new_timeout(t(), LONG, &()));
     entries.recv_timeout(LONG).unwrap();
     let polled = call.as_mut().poll(&mut Context::from_waker(&Waker::from(waker.clone())));
     assert!(polled.is_pending());
     drop(release);
-    timer.new_timeout(t(), LONG, &()).unwrap();
+    timer.new_timeout(t(), LONG, &()).wait().unwrap();
     // ORDERING: Relaxed, as above.
     assert_eq!(waker.0.load(Ordering::Relaxed), 1);
     assert!(matches!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(_))));
@@ -126,9 +126,12 @@ fn a_keeper_that_panics_claims_nothing() {
     let (release, released) = channel::<()>();
     let (closed, closes) = channel();
     let store = ScriptedStore::new();
-    let timer =
-        DurableTimer::builder().topic(t(), ok).open(store.closing_with(move || closed.send(()).unwrap())).unwrap();
-    timer.new_timeout_keyed(t(), "k", LONG, &(), IfPending::Keep).unwrap();
+    let timer = DurableTimer::builder()
+        .topic(t(), ok)
+        .open(store.closing_with(move || closed.send(()).unwrap()))
+        .wait()
+        .unwrap();
+    timer.schedule(t(), Schedule::after(LONG).key("k"), &()).wait().unwrap();
     let mut writes = 0;
     store.on_write(move |_| {
         entered.send(()).unwrap();
@@ -137,37 +140,37 @@ fn a_keeper_that_panics_claims_nothing() {
         assert!(writes < 2, "a fault in the store");
         None
     });
-    let first = timer.new_timeout_async(t(), LONG, &());
+    let first = timer.new_timeout(t(), LONG, &());
     entries.recv_timeout(LONG).unwrap();
     // The next batch has these calls, and the second reset waits for another one.
-    let insert = timer.new_timeout_async(t(), LONG, &());
-    let resets = [1, 2].map(|n| timer.reset_async(t::<()>(), "k", n * LONG));
+    let insert = timer.new_timeout(t(), LONG, &());
+    let resets = [1, 2].map(|n| timer.reset(t::<()>(), "k", n * LONG));
     drop(release);
-    block_on(first).unwrap();
-    let error = block_on(insert).unwrap_err();
+    first.wait().unwrap();
+    let error = insert.wait().unwrap_err();
     assert!(matches!(&error, Error::OutcomeUnknown { id: Some(_), why } if why.contains("panicked")), "{error}");
-    let [executing, held] = resets.map(|reset| block_on(reset).unwrap_err());
+    let [executing, held] = resets.map(|reset| reset.wait().unwrap_err());
     assert!(matches!(&executing, Error::OutcomeUnknown { id: None, .. }), "{executing}");
     assert!(matches!(&held, Error::Stopped), "it was not executed: {held}");
     closes.recv_timeout(LONG).unwrap();
-    let report = timer.stop(LONG).unwrap();
+    let report = timer.stop(LONG).wait().unwrap();
     assert_eq!((report.unfinished, report.released), (0, false));
-    assert!(matches!(timer.cancel(t::<()>(), "k"), Err(Error::Stopped)));
+    assert!(matches!(timer.cancel(t::<()>(), "k").wait(), Err(Error::Stopped)));
 
     // Another timer goes on with the store.
     store.on_write(|_| None);
-    let timer = DurableTimer::builder().topic(t(), ok).open(store).unwrap();
-    assert_eq!(timer.cancel(t::<()>(), "k").unwrap(), CancelAnswer::Cancelled);
+    let timer = DurableTimer::builder().topic(t(), ok).open(store).wait().unwrap();
+    assert_eq!(timer.cancel(t::<()>(), "k").wait().unwrap(), CancelAnswer::Cancelled);
 }
 
 #[test]
 fn a_read_that_panics_claims_nothing() {
     let store = ScriptedStore::new();
-    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).unwrap();
+    let timer = DurableTimer::builder().topic(t(), ok).open(store.clone()).wait().unwrap();
     store.on_count(|| panic!("a fault in the store"));
-    let error = timer.counts().unwrap_err();
+    let error = timer.counts().wait().unwrap_err();
     assert!(matches!(error, Error::OutcomeUnknown { id: None, .. }), "{error}");
-    assert!(matches!(timer.new_timeout(t(), LONG, &()), Err(Error::Stopped)));
+    assert!(matches!(timer.new_timeout(t(), LONG, &()).wait(), Err(Error::Stopped)));
 }
 
 #[test]
@@ -177,13 +180,13 @@ fn a_handler_whose_values_panic_in_their_drop_is_dropped() {
         let _bomb = &bomb;
         Ok(())
     };
-    let timer = DurableTimer::builder().topic(t(), handler).open(ScriptedStore::new()).unwrap();
-    let report = timer.stop(LONG).unwrap();
+    let timer = DurableTimer::builder().topic(t(), handler).open(ScriptedStore::new()).wait().unwrap();
+    let report = timer.stop(LONG).wait().unwrap();
     assert_eq!((report.unfinished, report.released), (0, true));
 }
 
 #[test]
-fn a_handler_that_drops_the_future_of_its_work_fails() {
+fn the_work_of_a_call_that_a_handler_drops_ends_its_attempt() {
     let (started, starts) = channel();
     let (dropped, drops) = channel();
     let (go, goes) = channel::<()>();
@@ -192,18 +195,18 @@ fn a_handler_that_drops_the_future_of_its_work_fails() {
         started.send(due.attempt()).map_err(Retry::new)?;
         if due.attempt() == 1 {
             goes.lock().unwrap().recv().map_err(Retry::new)?;
-            drop(due.complete_with_async(|_| Ok(())));
+            drop(due.complete_with(|tx| Ok(tx.new_timeout(t(), 60 * SECOND, "next")?)));
             dropped.send(()).map_err(Retry::new)?;
         }
         Ok(())
     };
     let builder = DurableTimer::builder().topic(t().backoff(Duration::ZERO, Duration::ZERO), handler);
-    let timer = builder.open(MemoryStore::new()).unwrap();
-    timer.new_timeout(t(), Duration::ZERO, &"a".to_owned()).unwrap();
+    let timer = builder.open(MemoryStore::new()).wait().unwrap();
+    timer.new_timeout(t(), Duration::ZERO, &"a".to_owned()).wait().unwrap();
     assert_eq!(starts.recv(), Ok(1));
     let ((entered, enters), (release, released)) = (channel(), channel::<()>());
     // The keeper runs no other work meanwhile.
-    let busy = timer.transaction_async(move |_| {
+    let busy = timer.transaction(move |_| {
         entered.send(())?;
         Ok(released.recv()?)
     });
@@ -211,6 +214,7 @@ fn a_handler_that_drops_the_future_of_its_work_fails() {
     go.send(()).unwrap();
     drops.recv().unwrap();
     release.send(()).unwrap();
-    block_on(busy).unwrap();
-    assert_eq!(starts.recv_timeout(Duration::from_secs(60)), Ok(2), "D2: the work was not done");
+    busy.wait().unwrap();
+    assert_eq!(timer.counts().wait().unwrap().pending, 1, "the timeout of the work");
+    assert_eq!((timer.stats().done, starts.try_recv().ok()), (1, None));
 }

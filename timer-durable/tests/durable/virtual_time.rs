@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::executor::block_on;
 use timer_durable::{
-    CancelAnswer, Due, DurableTimer, Error, IfPending, ManualDurableDriver, MemoryStore, ResetAnswer, Retry,
+    CancelAnswer, Due, DurableTimer, Error, IfPending, ManualDurableDriver, MemoryStore, ResetAnswer, Retry, Schedule,
     ScheduleAnswer, Store, Topic,
 };
 
@@ -25,7 +25,7 @@ fn overdue_timeouts_begin_at_their_rate() {
     let store = MemoryStore::new();
     let (timer, driver) =
         DurableTimer::builder().topic_elsewhere(Topic::<()>::new("old")).build_manual(store.clone()).unwrap();
-    (0..100).for_each(|_| _ = timer.new_timeout(Topic::new("old"), SECOND, &()).unwrap());
+    (0..100).for_each(|_| _ = timer.new_timeout(Topic::new("old"), SECOND, &()).wait().unwrap());
     driver.crash();
     drop(timer);
     store.advance_clock(100 * SECOND);
@@ -41,7 +41,7 @@ fn overdue_timeouts_begin_at_their_rate() {
         })
         .build_manual(store)
         .unwrap();
-    timer.new_timeout(Topic::new("new"), 5 * SECOND, &()).unwrap();
+    timer.new_timeout(Topic::new("new"), 5 * SECOND, &()).wait().unwrap();
     assert_eq!([0, 1, 1, 5].map(|seconds| driver.advance(seconds * SECOND)), [1, 10, 10, 51]);
     assert_eq!(driver.advance(1000 * SECOND), 29);
     assert_eq!(*lags.lock().unwrap(), [Duration::ZERO], "D13");
@@ -50,16 +50,16 @@ fn overdue_timeouts_begin_at_their_rate() {
 #[test]
 fn a_future_addresses_a_timeout_by_its_id() {
     let (timer, mut driver) = DurableTimer::builder().topic(t(), ok).build_manual(MemoryStore::new()).unwrap();
-    let [moved, cancelled] = [(); 2].map(|()| timer.new_timeout(t(), 60 * SECOND, &()).unwrap());
-    let reset = |id, delay| block_on(timer.reset_by_id_async(id, delay));
+    let [moved, cancelled] = [(); 2].map(|()| timer.new_timeout(t(), 60 * SECOND, &()).wait().unwrap());
+    let reset = |id, delay| block_on(timer.reset_by_id(id, delay));
     assert_eq!(reset(moved, SECOND).unwrap(), ResetAnswer::Reset);
-    assert_eq!(block_on(timer.cancel_by_id_async(cancelled)).unwrap(), CancelAnswer::Cancelled);
+    assert_eq!(block_on(timer.cancel_by_id(cancelled)).unwrap(), CancelAnswer::Cancelled);
     assert_eq!(driver.advance(SECOND), 1);
     assert_eq!(reset(moved, SECOND).unwrap(), ResetAnswer::Unknown);
-    assert_eq!(block_on(timer.cancel_by_id_async(cancelled)).unwrap(), CancelAnswer::Unknown);
+    assert_eq!(block_on(timer.cancel_by_id(cancelled)).unwrap(), CancelAnswer::Unknown);
     assert!(matches!(reset(moved, Duration::MAX), Err(Error::DelayTooLong { .. })));
-    let again = timer.new_timeout(t(), SECOND, &()).unwrap();
-    drop(timer.cancel_by_id_async(again));
+    let again = timer.new_timeout(t(), SECOND, &()).wait().unwrap();
+    drop(timer.cancel_by_id(again));
     assert_eq!(driver.advance(SECOND), 0, "a call on virtual time is written before its future is dropped");
 }
 
@@ -69,7 +69,7 @@ fn work_may_send_calls_of_its_timer() {
     thread::spawn(move || {
         let (timer, mut driver) = DurableTimer::builder().topic(t(), ok).build_manual(MemoryStore::new()).unwrap();
         let handle = timer.clone();
-        let call = timer.transaction(move |_| Ok(handle.new_timeout_async(t(), SECOND, &()))).unwrap();
+        let call = timer.transaction(move |_| Ok(handle.new_timeout(t(), SECOND, &()))).wait().unwrap();
         call.now_or_never().expect("the next turn has executed it").unwrap();
         ends.send(driver.advance(SECOND)).unwrap();
     });
@@ -85,14 +85,15 @@ fn work_of_an_attempt_may_send_calls_of_its_timer() {
         let (timer, sender) = (own.lock().unwrap().take(), sender.clone());
         due.complete_with(move |_| {
             // The handle of the first attempt is dropped here, too.
-            let call = timer.map(|timer| timer.new_timeout_async(t(), SECOND, &()));
+            let call = timer.map(|timer| timer.new_timeout(t(), SECOND, &()));
             Ok(sender.send(call).map_err(|_| "no test")?)
-        })?;
+        })
+        .wait()?;
         Ok(())
     };
     let (timer, mut driver) = DurableTimer::builder().topic(t(), handler).build_manual(MemoryStore::new()).unwrap();
     *slot.lock().unwrap() = Some(timer.clone());
-    timer.new_timeout(t(), SECOND, &()).unwrap();
+    timer.new_timeout(t(), SECOND, &()).wait().unwrap();
     assert_eq!(driver.advance(SECOND), 1);
     let call = calls.try_recv().unwrap().unwrap();
     call.now_or_never().expect("the next turn has executed it").unwrap();
@@ -108,12 +109,13 @@ fn work_may_drop_the_last_handle() {
         due.complete_with(move |_| {
             drop(timer);
             Ok(())
-        })?;
+        })
+        .wait()?;
         Ok(())
     };
     let store = MemoryStore::new();
     let (timer, mut driver) = DurableTimer::builder().topic(t(), handler).build_manual(store.clone()).unwrap();
-    timer.new_timeout(t(), SECOND, &()).unwrap();
+    timer.new_timeout(t(), SECOND, &()).wait().unwrap();
     *slot.lock().unwrap() = Some(timer);
     assert_eq!(driver.advance(SECOND), 1);
     assert_eq!(timer_durable::Reader::counts(&mut store.clone()).unwrap().pending, 0, "D2");
@@ -130,11 +132,12 @@ fn a_delay_does_not_count_the_time_of_earlier_work() {
         .transaction(move |_| {
             // The work takes ten seconds. At its end, another caller schedules.
             clock.advance_clock(ten);
-            Ok(handle.new_timeout_async(t(), ten, &()))
+            Ok(handle.new_timeout(t(), ten, &()))
         })
+        .wait()
         .unwrap();
     assert_eq!(driver.run_due(), 0, "it was scheduled just now, for ten seconds later");
-    futures::executor::block_on(call).unwrap();
+    call.wait().unwrap();
     assert_eq!(driver.advance(ten), 1);
 }
 
@@ -144,8 +147,8 @@ fn runs_in_a_day(starts: u32, pending: Duration, period: Duration) -> usize {
     let (store, day) = (MemoryStore::new(), 86_400 * SECOND);
     let (mut ran, start) = (0, || DurableTimer::builder().topic(t(), ok).build_manual(store.clone()).unwrap());
     let call = |timer: &DurableTimer, delay, period| {
-        let call = timer.timeout_builder(t(), &()).key("k").if_pending(IfPending::Update);
-        call.after(delay).every(period).schedule().unwrap()
+        let schedule = Schedule::after(delay).every(period).key("k").if_pending(IfPending::Update);
+        timer.schedule(t(), schedule, &()).wait().unwrap()
     };
     call(&start().0, pending, pending);
     for _ in 0..starts {
@@ -180,7 +183,7 @@ fn runs_after_an_outage(failure: fn() -> Retry) -> (DurableTimer, ManualDurableD
     };
     let (timer, mut driver) = DurableTimer::builder().topic(HOURLY, handler).build_manual(store).unwrap();
     let hour = 3_600 * SECOND;
-    let start = || timer.timeout_builder(HOURLY, &()).key("k").after(hour).every(hour).schedule().unwrap();
+    let start = || timer.schedule(HOURLY, Schedule::after(hour).key("k").every(hour), &()).wait().unwrap();
     let id = start().id();
     driver.advance(25 * hour);
     let ran = *runs.lock().unwrap();
@@ -192,9 +195,9 @@ fn runs_after_an_outage(failure: fn() -> Retry) -> (DurableTimer, ManualDurableD
 #[test]
 fn a_periodic_timeout_outlives_an_outage() {
     let (timer, mut driver, ran) = runs_after_an_outage(|| Retry::new("no bank"));
-    let letters = timer.dead_letters(None, None, 9).unwrap();
+    let letters = timer.dead_letters(None, None, 9).wait().unwrap();
     assert_eq!((ran, letters.len(), timer.stats().buried), (24, 1, 1));
-    assert!(timer.requeue(letters[0].id).unwrap());
+    assert!(timer.requeue(letters[0].id).wait().unwrap());
     assert_eq!((driver.run_due(), driver.advance(3_600 * SECOND)), (1, 1), "one extra run beside the series");
     let (timer, _driver, ran) = runs_after_an_outage(|| Retry::dead("no bank any more").end_series());
     assert_eq!((ran, timer.stats().buried), (0, 1));

@@ -86,22 +86,22 @@ impl Actions<'_> {
         };
         let timer = self.timer(request)?;
         match action {
-            "cancel" => match timer.cancel_by_id(id()?).map_err(failed)? {
+            "cancel" => match timer.cancel_by_id(id()?).wait().map_err(failed)? {
                 CancelAnswer::Cancelled => Ok("cancelled"),
                 CancelAnswer::Running => refuse(409, "not cancelled, because an attempt has begun"),
                 _ => refuse(404, "not cancelled, because the timeout has ended"),
             },
-            "run" => match timer.reset_by_id(id()?, Duration::ZERO).map_err(failed)? {
+            "run" => match timer.reset_by_id(id()?, Duration::ZERO).wait().map_err(failed)? {
                 ResetAnswer::Reset => Ok("due now"),
                 ResetAnswer::Running => refuse(409, "not moved, because an attempt has begun"),
                 _ => refuse(404, "not moved, because the timeout has ended"),
             },
-            "requeue" => match timer.requeue(id()?).map_err(failed)? {
+            "requeue" => match timer.requeue(id()?).wait().map_err(failed)? {
                 true => Ok("requeued, and due now"),
                 false => refuse(404, "there is no such dead letter any more"),
             },
-            "pause" => timer.pause_by_name(&given(request, "topic")?).map(|()| "paused").map_err(failed),
-            "resume" => timer.resume_by_name(&given(request, "topic")?).map(|()| "resumed").map_err(failed),
+            "pause" => timer.pause_by_name(&given(request, "topic")?).wait().map(|()| "paused").map_err(failed),
+            "resume" => timer.resume_by_name(&given(request, "topic")?).wait().map(|()| "resumed").map_err(failed),
             _ => refuse(404, "there is no such action"),
         }
     }
@@ -121,8 +121,8 @@ impl Actions<'_> {
         let mut filter = Filter::new();
         filter.topic = topic.clone();
         filter.key_prefix = parameter("key");
-        let pending = timer.list(&filter, None, LISTED).map_err(failed)?;
-        let dead = timer.dead_letters(topic.as_deref(), None, LISTED).map_err(failed)?;
+        let pending = timer.list(&filter, None, LISTED).wait().map_err(failed)?;
+        let dead = timer.dead_letters(topic.as_deref(), None, LISTED).wait().map_err(failed)?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros() as i64;
         let until = |json: &mut Json, time: i64| json.number(time.saturating_sub(now) as f64 / 1e6);
         let mut json = Json::default();

@@ -5,7 +5,7 @@ use crate::shared::Shared;
 use crate::webdriver::Page;
 use serde_json::json;
 use std::time::Duration;
-use timer_durable::{Due, DurableTimer, IfPending, MemoryStore, Retry, Topic};
+use timer_durable::{Due, DurableTimer, IfPending, MemoryStore, Retry, Schedule, Topic};
 use timer_live::LivePage;
 use timer_metrics::{DurableMetrics, TimerMetrics};
 
@@ -25,7 +25,7 @@ fn durable_timers_have_cards_on_the_live_page() {
     let store = MemoryStore::new();
     let (orders, mut driver) =
         DurableTimer::builder().name("orders").topic(CLOSE, close).build_manual(store.clone()).unwrap();
-    let shared = DurableTimer::builder().name("shared").open(Shared::new(LONG_NAME)).unwrap();
+    let shared = DurableTimer::builder().name("shared").open(Shared::new(LONG_NAME)).wait().unwrap();
     let durable = DurableMetrics::new();
     durable.watch(&orders);
     durable.watch(&shared);
@@ -33,8 +33,8 @@ fn durable_timers_have_cards_on_the_live_page() {
     let timer = timer_core::Timer::builder().name("orders").build().unwrap();
     let metrics = TimerMetrics::from_iter([&timer]);
     let server = LivePage::new(&metrics).durable(&durable).serve(0).unwrap();
-    orders.new_timeout(CLOSE, Duration::from_secs(3_600), &"later".to_owned()).unwrap();
-    orders.timeout_builder(CLOSE, "bad").key("<i>17</i>").after(Duration::from_secs(1)).schedule().unwrap();
+    orders.new_timeout(CLOSE, Duration::from_secs(3_600), &"later".to_owned()).wait().unwrap();
+    orders.schedule(CLOSE, Schedule::after(Duration::from_secs(1)).key("<i>17</i>"), "bad").wait().unwrap();
     store.advance_clock(Duration::from_secs(3));
     driver.run_due();
     let Some(page) = Page::open(&format!("http://{}/", server.local_addr())) else {
@@ -45,7 +45,7 @@ fn durable_timers_have_cards_on_the_live_page() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             load.run(|| {
-                orders.new_timeout(CLOSE, Duration::from_millis(1), &"good".to_owned()).unwrap();
+                orders.new_timeout(CLOSE, Duration::from_millis(1), &"good".to_owned()).wait().unwrap();
                 driver.advance(Duration::from_millis(3));
             });
         });
@@ -112,7 +112,7 @@ fn a_click_acts_on_a_durable_timer() {
     durable.watch(&timer);
     let hour = Duration::from_secs(3_600);
     let new = |key: &str, delay, payload: &str| {
-        timer.new_timeout_keyed(CLOSE, key, delay, payload, IfPending::Refuse).unwrap();
+        timer.schedule(CLOSE, Schedule::after(delay).key(key).if_pending(IfPending::Refuse), payload).wait().unwrap();
     };
     ["7/1", "7/2", "7/3"].into_iter().for_each(|key| new(key, hour, "good"));
     new("8/1", Duration::ZERO, "bad");
@@ -143,10 +143,10 @@ fn a_click_acts_on_a_durable_timer() {
     };
     page.until(&format!("{}?.textContent.includes('<b>broken</b>')", item("order.close 8/1")));
     click(&item("order.close 7/1"), "cancel", "order.close 7/1: cancelled");
-    assert!(timer.get(CLOSE, "7/1").unwrap().is_none());
+    assert!(timer.get(CLOSE, "7/1").wait().unwrap().is_none());
     page.until(&format!("{} === undefined", item("order.close 7/1")));
     click(topic, "pause", "order.close: paused");
-    assert_eq!(timer.paused_topics().unwrap(), ["order.close"]);
+    assert_eq!(timer.paused_topics().wait().unwrap(), ["order.close"]);
     page.until(&format!("{topic}.querySelector('.note').textContent === 'paused'"));
     click(topic, "resume", "order.close: resumed");
     click(&item("order.close 7/2"), "run", "order.close 7/2: due now");
@@ -155,7 +155,7 @@ fn a_click_acts_on_a_durable_timer() {
     assert_eq!(driver.run_due(), 1);
 
     // The page shows why an action fails.
-    timer.cancel(CLOSE, "7/3").unwrap();
+    timer.cancel(CLOSE, "7/3").wait().unwrap();
     click(&item("order.close 7/3"), "run", "Failed: not moved, because the timeout has ended");
     page.until(&format!("{} === undefined", item("order.close 7/3")));
     assert_eq!(page.value("document.querySelector('section .answer').classList.contains('fault')"), true);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
-use timer_durable::{Due, DurableTimer, IfPending, ManualDurableDriver, MemoryStore, Retry, Topic};
+use timer_durable::{Due, DurableTimer, IfPending, ManualDurableDriver, MemoryStore, Retry, Schedule, Topic};
 use timer_live::{LivePage, Request, Site};
 use timer_metrics::{DurableMetrics, TimerMetrics};
 
@@ -48,7 +48,11 @@ fn each_action_acts() {
         (reply.status(), reply.into_body().trim_end().to_owned())
     };
     let new = |key: &str, payload: &str, delay| {
-        timer.new_timeout_keyed(CLOSE, key, delay, payload, IfPending::Refuse).unwrap().id()
+        timer
+            .schedule(CLOSE, Schedule::after(delay).key(key).if_pending(IfPending::Refuse), payload)
+            .wait()
+            .unwrap()
+            .id()
     };
     let [first, second] = ["7/1", "7/2"].map(|key| new(key, "good", HOUR));
     let dead = new("8/1", "bad", Duration::ZERO);
@@ -66,7 +70,7 @@ fn each_action_acts() {
 
     let ok = |text: &str| (200, text.to_owned());
     assert_eq!(act("cancel", &format!("id={first}")), ok("cancelled"));
-    assert!(timer.get_by_id(CLOSE, first).unwrap().is_none());
+    assert!(timer.get_by_id(CLOSE, first).wait().unwrap().is_none());
     assert_eq!(act("cancel", &format!("id={first}")).0, 404, "it has ended");
     assert_eq!(act("run", &format!("id={second}")), ok("due now"));
     assert_eq!(
@@ -77,7 +81,7 @@ fn each_action_acts() {
     driver.run_due();
     assert_eq!((timer.stats().done, act("run", &format!("id={second}")).0), (1, 404));
     assert_eq!(act("pause", "topic=order%20close"), ok("paused"));
-    assert_eq!(timer.paused_topics().unwrap(), ["order close"]);
+    assert_eq!(timer.paused_topics().wait().unwrap(), ["order close"]);
     assert_eq!(act("requeue", &format!("id={dead}")), ok("requeued, and due now"));
     assert_eq!((driver.run_due(), act("requeue", &format!("id={dead}")).0), (0, 404), "its topic is paused");
     let stats: Value = serde_json::from_str(&site.respond("GET", "/stats.json", "").into_body()).unwrap();
@@ -92,7 +96,7 @@ fn each_action_acts() {
     );
     assert_eq!(act("pause", "id=x"), (400, "the parameter `topic` is missing".to_owned()));
     assert_eq!(act("explode", "id=x"), (404, "there is no such action".to_owned()));
-    timer.stop(Duration::ZERO).unwrap();
+    timer.stop(Duration::ZERO).wait().unwrap();
     assert_eq!(act("pause", "topic=t").0, 503);
     drop((timer, driver));
     assert_eq!(act("pause", "topic=t"), (404, "there is no durable timer `a&b`".to_owned()));
@@ -128,7 +132,7 @@ fn a_site_is_read_only_unless_actions_are_allowed() {
     }
     // Nothing is known about the origin of this one.
     assert_eq!(site.respond("POST", "/actions/pause", "").status(), 404);
-    assert_eq!(timer.paused_topics().unwrap(), [""; 0]);
+    assert_eq!(timer.paused_topics().wait().unwrap(), [""; 0]);
 }
 
 #[test]
@@ -156,7 +160,7 @@ fn requests_of_other_sites_do_not_act() {
     ] {
         assert_eq!(status(headers), 403, "{headers:?}");
     }
-    assert_eq!(timer.paused_topics().unwrap(), [""; 0]);
+    assert_eq!(timer.paused_topics().wait().unwrap(), [""; 0]);
     for headers in [
         &[local, mark][..],
         &[("host", "127.0.0.1:80"), mark, ("origin", "http://127.0.0.1:80")],
@@ -185,8 +189,8 @@ fn a_server_acts_under_known_names_alone() {
         reply
     };
     assert!(post("evil.example").starts_with("HTTP/1.1 403 "));
-    assert_eq!(timer.paused_topics().unwrap(), [""; 0]);
+    assert_eq!(timer.paused_topics().wait().unwrap(), [""; 0]);
     let reply = post("localhost");
     assert!(reply.starts_with("HTTP/1.1 200 OK\r\n") && reply.ends_with("\r\n\r\npaused\n"), "{reply}");
-    assert_eq!(timer.paused_topics().unwrap(), ["t"]);
+    assert_eq!(timer.paused_topics().wait().unwrap(), ["t"]);
 }

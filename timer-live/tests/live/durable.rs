@@ -4,7 +4,7 @@ use crate::http::ask;
 use crate::support::shared::Shared;
 use serde_json::{Value, json};
 use std::time::Duration;
-use timer_durable::{BOUNDS, Due, DurableTimer, MemoryStore, Retry, Topic};
+use timer_durable::{BOUNDS, Due, DurableTimer, MemoryStore, Retry, Schedule, Topic};
 use timer_live::LivePage;
 use timer_metrics::{DurableMetrics, TimerMetrics};
 
@@ -16,16 +16,16 @@ fn figures_of_durable_timers_are_exact() {
     let builder = DurableTimer::builder().name("<b>orders").topic(CLOSE, handle);
     let store = MemoryStore::new();
     let (timer, mut driver) = builder.build_manual(store.clone()).unwrap();
-    let twin = DurableTimer::builder().name("twin").open(Shared::new("shared")).unwrap();
+    let twin = DurableTimer::builder().name("twin").open(Shared::new("shared")).wait().unwrap();
     let metrics = DurableMetrics::new();
     metrics.watch(&timer);
     metrics.watch(&twin);
     let server = LivePage::new(&TimerMetrics::new()).prefix("shop").durable(&metrics).serve(0).unwrap();
     for payload in ["bad", "a", "b"] {
-        timer.new_timeout(CLOSE, Duration::from_secs(1), payload).unwrap();
+        timer.new_timeout(CLOSE, Duration::from_secs(1), payload).wait().unwrap();
     }
-    timer.timeout_builder(CLOSE, "c").after(Duration::from_millis(500)).key("<i>17").schedule().unwrap();
-    timer.new_timeout(CLOSE, Duration::from_secs(60), "d").unwrap();
+    timer.schedule(CLOSE, Schedule::after(Duration::from_millis(500)).key("<i>17"), "c").wait().unwrap();
+    timer.new_timeout(CLOSE, Duration::from_secs(60), "d").wait().unwrap();
     store.advance_clock(Duration::from_secs(2));
     driver.run_due();
     let text = ask(server.local_addr(), "GET", "/metrics", "").body;
@@ -100,7 +100,7 @@ fn figures_of_durable_timers_are_exact() {
     let health = ask(server.local_addr(), "GET", "/healthz", "");
     assert!(health.status == 200 && health.body.starts_with("ok\nlease of \"twin\": "), "{}", health.body);
 
-    timer.stop(Duration::ZERO).unwrap();
+    timer.stop(Duration::ZERO).wait().unwrap();
     let stats = ask(server.local_addr(), "GET", "/stats.json", "").body;
     let orders = serde_json::from_str::<Value>(&stats).unwrap()["durable"][0].take();
     assert_eq!((&orders["is_stopped"], &orders["scheduled"]), (&json!(true), &json!(5)));

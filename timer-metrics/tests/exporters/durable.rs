@@ -25,17 +25,17 @@ fn a_scrape_has_the_counts_of_each_durable_timer() {
     let (builder, store) = (DurableTimer::builder().name("orders"), MemoryStore::new());
     let builder = builder.topic(CLOSE, |_: &Due<()>| Ok(())).topic_elsewhere(Topic::<()>::new("mail"));
     let (timer, mut driver) = builder.build_manual(store.clone()).unwrap();
-    let twin = DurableTimer::builder().name("orders").open(Shared::new("shared")).unwrap();
+    let twin = DurableTimer::builder().name("orders").open(Shared::new("shared")).wait().unwrap();
     let metrics = DurableMetrics::new();
     metrics.watch(&timer);
     metrics.watch(&twin);
     for _ in 0..3 {
-        timer.new_timeout(CLOSE, Duration::from_secs(1), &()).unwrap();
+        timer.new_timeout(CLOSE, Duration::from_secs(1), &()).wait().unwrap();
     }
-    timer.new_timeout(CLOSE, Duration::from_secs(9), &()).unwrap();
+    timer.new_timeout(CLOSE, Duration::from_secs(9), &()).wait().unwrap();
     store.advance_clock(Duration::from_secs(2));
     driver.run_due();
-    timer.pause(CLOSE).unwrap();
+    timer.pause(CLOSE).wait().unwrap();
     let text = text(&metrics);
     parse(&text, Format::OpenMetrics).unwrap();
     for line in [
@@ -64,8 +64,8 @@ fn a_scrape_has_the_counts_of_each_durable_timer() {
     assert!(!text.contains("durable_shards{timer=\"orders\"}"), "its store belongs to one process");
     assert!(!text.contains("durable_timeouts_pending{timer=\"orders-2\"}"), "its store does not know the number");
     assert!(!text.contains("durable_due_within_seconds{timer=\"orders-2\""), "its store cannot count");
-    timer.stop(Duration::ZERO).unwrap();
-    twin.stop(Duration::from_secs(60)).unwrap();
+    timer.stop(Duration::ZERO).wait().unwrap();
+    twin.stop(Duration::from_secs(60)).wait().unwrap();
     let text = self::text(&metrics);
     let stopped = parse(&text, Format::OpenMetrics).unwrap();
     let gauges: Vec<_> = stopped.families.iter().filter(|family| family.kind == "gauge").collect();
@@ -89,7 +89,7 @@ fn a_scrape_has_the_counts_of_each_durable_timer() {
 
 #[test]
 fn files_and_docs_name_exactly_the_series() {
-    let shared = DurableTimer::builder().open(Shared::new("shared")).unwrap();
+    let shared = DurableTimer::builder().open(Shared::new("shared")).wait().unwrap();
     let elsewhere = Topic::<()>::new("mail");
     let (alone, _driver) = DurableTimer::builder().topic_elsewhere(elsewhere).build_manual(MemoryStore::new()).unwrap();
     let metrics = DurableMetrics::new();

@@ -190,8 +190,8 @@ fn durable_timers_are_published_by_timer_and_topic() {
         let builder = topics.iter().fold(builder, |builder, topic| add(builder, *topic));
         let (timer, mut driver) = builder.build_manual(store.clone()).unwrap();
         durable.watch(&timer);
-        topics.iter().skip(1).for_each(|mail| timer.pause(*mail).unwrap());
-        (0..runs).for_each(|_| _ = timer.new_timeout(CLOSE, Duration::from_secs(1), &()).unwrap());
+        topics.iter().skip(1).for_each(|mail| timer.pause(*mail).wait().unwrap());
+        (0..runs).for_each(|_| _ = timer.new_timeout(CLOSE, Duration::from_secs(1), &()).wait().unwrap());
         store.advance_clock(Duration::from_secs(3));
         driver.run_due();
         for _ in 0..2 {

@@ -17,6 +17,7 @@ use timer_durable_sqlite::rusqlite::OptionalExtension;
 use timer_durable_sqlite::{SqliteHandle, SqliteStore};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Closes an order. The payload is its number.
 const CLOSE: Topic<String> = Topic::new("order.close");
@@ -43,24 +44,36 @@ fn main() -> Result<(), Box<dyn Error>> {
         let sqlite = sqlite.clone();
         move |due: &Due<String>| close(&sqlite, due)
     };
-    let timer = DurableTimer::builder().topic(CLOSE, close).open(store)?;
-    sqlite.transaction(&timer, |tx| Ok(tx.connection().execute_batch(TABLES)?))?;
+    let timer = DurableTimer::builder().topic(CLOSE, close).open(store).wait()?;
+    sqlite.transaction(&timer, |tx| Ok(tx.connection().execute_batch(TABLES)?)).wait()?;
 
     let routes = Router::new()
         .route("/orders", post(place))
         .route("/orders/{number}", get(show))
         .route("/orders/{number}/payment", post(pay))
-        .with_state(Shop { timer, sqlite, time_to_pay });
+        .with_state(Shop { timer: timer.clone(), sqlite, time_to_pay });
     Runtime::new()?.block_on(async {
         let listener = TcpListener::bind(address).await?;
         println!("http://{}/orders", listener.local_addr()?);
-        Ok(axum::serve(listener, routes).await?)
+        let ended = ended(signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        axum::serve(listener, routes).with_graceful_shutdown(ended).await?;
+        let report = timer.stop(Duration::from_secs(10)).await?; // before the system kills the process
+        println!("stopped, {} handlers were cut off", report.unfinished);
+        Ok(())
     })
+}
+
+/// Waits until the system or a user asks the process to end.
+async fn ended(mut terminate: Signal, mut interrupt: Signal) {
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
 }
 
 /// Writes an order and its timeout, and answers with its number.
 async fn place(State(shop): State<Shop>, item: String) -> Result<String, Failure> {
-    let number = shop.sqlite.transaction_async(&shop.timer, move |tx| {
+    let number = shop.sqlite.transaction(&shop.timer, move |tx| {
         tx.connection().execute("insert into orders(item) values (?1)", [item])?;
         let number = tx.connection().last_insert_rowid().to_string();
         tx.schedule(CLOSE, Schedule::after(shop.time_to_pay).key(&number), &number)?;
@@ -72,7 +85,7 @@ async fn place(State(shop): State<Shop>, item: String) -> Result<String, Failure
 /// Tells the state of an order, and how long it can be paid.
 async fn show(State(shop): State<Shop>, Path(number): Path<String>) -> Result<String, Failure> {
     let key = number.clone();
-    let order = shop.sqlite.transaction_async(&shop.timer, move |tx| {
+    let order = shop.sqlite.transaction(&shop.timer, move |tx| {
         let order = "select item, state from orders where number = ?1";
         let read = |row: &timer_durable_sqlite::rusqlite::Row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
         Ok(tx.connection().query_row(order, [key], read).optional()?)
@@ -80,7 +93,7 @@ async fn show(State(shop): State<Shop>, Path(number): Path<String>) -> Result<St
     let Some((item, state)) = order.await? else {
         return Err(Failure(StatusCode::NOT_FOUND, format!("there is no order {number}\n")));
     };
-    let closes = shop.timer.get_async(CLOSE, &number).await?.map(|timeout| {
+    let closes = shop.timer.get(CLOSE, &number).await?.map(|timeout| {
         let left = timeout.deadline().duration_since(SystemTime::now()).unwrap_or_default();
         format!(", closes in {} s", left.as_secs())
     });
@@ -90,7 +103,7 @@ async fn show(State(shop): State<Shop>, Path(number): Path<String>) -> Result<St
 /// Marks an order as paid and cancels its timeout.
 async fn pay(State(shop): State<Shop>, Path(number): Path<String>) -> Result<String, Failure> {
     let key = number.clone();
-    let paid = shop.sqlite.transaction_async(&shop.timer, move |tx| {
+    let paid = shop.sqlite.transaction(&shop.timer, move |tx| {
         let update = "update orders set state = 'paid' where number = ?1 and state = 'open'";
         let changed = tx.connection().execute(update, [&key])?;
         tx.cancel(CLOSE, &key)?;
@@ -105,10 +118,12 @@ async fn pay(State(shop): State<Shop>, Path(number): Path<String>) -> Result<Str
 /// Closes an order that was not paid, and ends its timeout in the same transaction.
 fn close(sqlite: &SqliteHandle, due: &Due<String>) -> Result<(), Retry> {
     let number = due.payload().clone();
-    sqlite.complete(due, move |tx| {
-        let update = "update orders set state = 'closed' where number = ?1 and state = 'open'";
-        Ok(tx.connection().execute(update, [number]).map(drop)?)
-    })?;
+    sqlite
+        .complete(due, move |tx| {
+            let update = "update orders set state = 'closed' where number = ?1 and state = 'open'";
+            Ok(tx.connection().execute(update, [number]).map(drop)?)
+        })
+        .wait()?;
     println!("order {} was not paid in time", due.payload());
     Ok(())
 }

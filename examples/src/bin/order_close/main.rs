@@ -21,7 +21,7 @@ use examples::cli::{self, Args, Checks, Stop};
 use examples::durable::{LEASE, StoreName};
 use indicatif::{ProgressBar, ProgressStyle};
 use orders::Orders;
-use timer_durable::{Due, DurableTimer, IfPending, Retry, Topic};
+use timer_durable::{Due, DurableTimer, Retry, Schedule, Topic};
 use timer_live::{ListenAddr, LivePage};
 use timer_metrics::{DurableMetrics, TimerMetrics};
 
@@ -109,7 +109,8 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
         .name("orders")
         .topic(CLOSE, handler(orders.clone(), CLOSED, states.clone()))
         .topic(PAY, handler(orders.clone(), PAID, states))
-        .open(store)?;
+        .open(store)
+        .wait()?;
     let durable = DurableMetrics::new();
     durable.watch(&timer);
     let page = LivePage::new(&TimerMetrics::new()).durable(&durable).actions(options.has_actions);
@@ -119,7 +120,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
         eprintln!("live page http://{0}/, metrics http://{0}/metrics", page.local_addr());
     }
     let before = orders.open(&timer)?;
-    let was_open = timer.counts()?.pending;
+    let was_open = timer.counts().wait()?.pending;
     if let Some(after) = options.crash_after {
         thread::spawn(move || {
             thread::sleep(after);
@@ -137,9 +138,9 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
         let share = payment(number);
         if let Some(share) = share {
             let delay = HALF_AN_HOUR.mul_f64(share) / options.speed;
-            timer.new_timeout_keyed(PAY, &key, delay, &key, IfPending::Keep)?;
+            timer.schedule(PAY, Schedule::after(delay).key(&key), &key).wait()?;
         }
-        timer.new_timeout_keyed(CLOSE, &key, HALF_AN_HOUR / options.speed, &key, IfPending::Keep)?;
+        timer.schedule(CLOSE, Schedule::after(HALF_AN_HOUR / options.speed).key(&key), &key).wait()?;
     }
     let bar = progress(u64::from(options.orders), before.len() as u64);
     let mut again = 0_u64;
@@ -147,7 +148,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
         // Other programs end orders too, and late payments find their orders closed.
         let counts = (orders.count(&timer, PAID)?, orders.count(&timer, CLOSED)?);
         bar.set_position(counts.0 + counts.1);
-        if counts.0 + counts.1 >= u64::from(options.orders) && timer.counts()?.pending == 0 {
+        if counts.0 + counts.1 >= u64::from(options.orders) && timer.counts().wait()?.pending == 0 {
             break counts;
         }
         let until = Instant::now() + PROGRESS;
@@ -161,7 +162,7 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     };
     bar.finish_and_clear();
     let lag = timer.stats().lag;
-    timer.stop(STOP_LIMIT)?;
+    timer.stop(STOP_LIMIT).wait()?;
     println!("{} orders, finished in {:.1?}", options.orders, began.elapsed());
     println!("{paid:>8} paid in time");
     println!("{closed:>8} closed unpaid");

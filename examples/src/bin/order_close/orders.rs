@@ -38,11 +38,13 @@ impl Orders {
         let create = "create table if not exists orders(number integer primary key, state text not null)";
         let select = "select number from orders";
         match self {
-            Self::Sqlite(sqlite) => Ok(sqlite.transaction(timer, move |tx| {
-                tx.connection().execute_batch(create)?;
-                let mut query = tx.connection().prepare(select)?;
-                Ok(query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
-            })?),
+            Self::Sqlite(sqlite) => Ok(sqlite
+                .transaction(timer, move |tx| {
+                    tx.connection().execute_batch(create)?;
+                    let mut query = tx.connection().prepare(select)?;
+                    Ok(query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+                })
+                .wait()?),
             Self::Postgres(session) => {
                 let (runtime, client) = &*session.lock().unwrap_or_else(PoisonError::into_inner);
                 runtime.block_on(async {
@@ -60,7 +62,8 @@ impl Orders {
         let count = "select count(*) from orders where state = $1";
         let counted: i64 = match self {
             Self::Sqlite(sqlite) => sqlite
-                .transaction(timer, move |tx| Ok(tx.connection().query_row(count, [state], |row| row.get(0))?))?,
+                .transaction(timer, move |tx| Ok(tx.connection().query_row(count, [state], |row| row.get(0))?))
+                .wait()?,
             Self::Postgres(session) => {
                 let (runtime, client) = &*session.lock().unwrap_or_else(PoisonError::into_inner);
                 runtime.block_on(client.query_one(count, &[&state]))?.get(0)
@@ -73,10 +76,12 @@ impl Orders {
     pub(crate) fn end(&self, due: &Due<String>, number: u32, state: &'static str) -> Result<(), Box<dyn Error>> {
         let insert = "insert into orders(number, state) values ($1, $2) on conflict do nothing";
         match self {
-            Self::Sqlite(sqlite) => sqlite.complete(due, move |tx| {
-                tx.connection().execute(insert, (number, state))?;
-                Ok(())
-            })?,
+            Self::Sqlite(sqlite) => sqlite
+                .complete(due, move |tx| {
+                    tx.connection().execute(insert, (number, state))?;
+                    Ok(())
+                })
+                .wait()?,
             Self::Postgres(session) => {
                 let number = i32::try_from(number)?;
                 let (runtime, client) = &mut *session.lock().unwrap_or_else(PoisonError::into_inner);

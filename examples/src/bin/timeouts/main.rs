@@ -27,7 +27,7 @@ use std::time::Duration;
 use announcing::Announcing;
 use examples::cli::{self, Args, Checks, Stop};
 use examples::durable::{LEASE, StoreName};
-use timer_durable::{CancelAnswer, Due, DurableTimer, IfPending, ResetAnswer, Topic};
+use timer_durable::{CancelAnswer, Due, DurableTimer, ResetAnswer, Schedule, Topic};
 use timer_executor::ThreadPoolExecutor;
 use tokio::runtime::Runtime;
 
@@ -99,7 +99,8 @@ fn run(Options { store, node, lease, handler }: Options) -> Result<Checks, Box<d
             thread::sleep(handler);
             Ok(())
         })
-        .open(store)?;
+        .open(store)
+        .wait()?;
 
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build()?;
     for line in io::stdin().lock().lines() {
@@ -114,7 +115,7 @@ fn run(Options { store, node, lease, handler }: Options) -> Result<Checks, Box<d
             }
         }
     }
-    let report = timer.stop(STOP_LIMIT)?;
+    let report = timer.stop(STOP_LIMIT).wait()?;
     if report.unfinished > 0 {
         eprintln!("timeouts: {} handlers were still running; their timeouts run again", report.unfinished);
     }
@@ -144,7 +145,7 @@ fn answer(runtime: &Runtime, timer: &DurableTimer, lines: &Sender<String>, line:
     match (verb, delay) {
         (_, _) if key == "-" => _ = lines.send(failed(&key, &"a command and a key are needed")),
         (Some("schedule"), Some(delay)) => {
-            let call = timer.new_timeout_keyed_async(TOPIC, &key, delay, &payload, IfPending::Keep);
+            let call = timer.schedule(TOPIC, Schedule::after(delay).key(&key), &payload);
             runtime.spawn(async move {
                 _ = lines.send(match call.await {
                     Ok(_) => format!("scheduled {key}"),
@@ -153,7 +154,7 @@ fn answer(runtime: &Runtime, timer: &DurableTimer, lines: &Sender<String>, line:
             });
         }
         (Some("cancel"), None) => {
-            let call = timer.cancel_async(TOPIC, &key);
+            let call = timer.cancel(TOPIC, &key);
             runtime.spawn(async move {
                 _ = lines.send(match call.await {
                     Ok(CancelAnswer::Cancelled) => format!("cancelled {key}"),
@@ -164,7 +165,7 @@ fn answer(runtime: &Runtime, timer: &DurableTimer, lines: &Sender<String>, line:
             });
         }
         (Some("reset"), Some(delay)) => {
-            let call = timer.reset_async(TOPIC, &key, delay);
+            let call = timer.reset(TOPIC, &key, delay);
             runtime.spawn(async move {
                 _ = lines.send(match call.await {
                     Ok(ResetAnswer::Reset) => format!("reset {key}"),

@@ -33,7 +33,8 @@ impl Attempts {
         let Some(running) = self.get(id, attempt) else { return End::Late };
         let failed = |failure: &Retry| self.failed(id, running, failure, now);
         End::Write(match result {
-            AttemptResult::Completed => return End::Completed,
+            // The handler may have ended before its work was done.
+            _ if running.progress.has_completed() => return End::Completed,
             AttemptResult::CutOff(failure) => failed(failure),
             // The keeper has ended the attempt, and may have to write that again.
             _ if running.progress.is_cut_off() => return End::Late,

@@ -11,7 +11,7 @@ use crate::engine::settings::Settings;
 use crate::engine::unwritten::insert;
 use crate::error::Error;
 use crate::message::{AttemptEnd, AttemptResult};
-use crate::new_timeout::NewTimeout;
+use crate::schedule::CheckedTimeout;
 use crate::store::Micros;
 use crate::time::When;
 use crate::transaction::{IfPending, Insert, KeyEffect, KeyHolder};
@@ -20,7 +20,7 @@ impl Attempts {
     /// Returns the reason why a follow-up cannot be scheduled, if there is one.
     pub(super) fn allow_follow_ups(&self, done: &Done) -> Result<(), String> {
         let Settings { topics, elsewhere, max_payload, .. } = &*self.settings;
-        for NewTimeout { topic, payload, .. } in done.then.as_ref().map_err(String::clone)? {
+        for CheckedTimeout { topic, payload, .. } in done.then.as_ref().map_err(String::clone)? {
             if !topics.contains_key(topic) && !elsewhere.contains(topic) {
                 return Err(format!("the topic `{topic}` of a follow-up has no handler here"));
             }
@@ -31,13 +31,13 @@ impl Attempts {
         Ok(())
     }
 
-    pub(super) fn follow_ups(&self, then: Option<&NewTimeout>, done: &Done, now: Micros) -> Vec<Insert> {
+    pub(super) fn follow_ups(&self, then: Option<&CheckedTimeout>, done: &Done, now: Micros) -> Vec<Insert> {
         let follow_ups = then.into_iter().chain(done.then.iter().flatten());
         follow_ups.map(|then| insert(then.clone(), now, self.instance)).collect()
     }
 
     /// Returns `true` if a handler schedules the next timeout of its key.
-    pub(crate) fn is_follow_up(&self, new: &NewTimeout) -> bool {
+    pub(crate) fn is_follow_up(&self, new: &CheckedTimeout) -> bool {
         let running = new.after.and_then(|id| self.running.get(&id));
         running.is_some_and(|running| {
             let progress = &running.progress;
@@ -49,7 +49,11 @@ impl Attempts {
 
     /// Keeps a follow-up for the commit that ends the attempt. Returns the answer of the call, or
     /// `None` if the attempt has ended.
-    pub(crate) fn follow_up(&mut self, mut new: Box<NewTimeout>, now: Micros) -> Option<Result<ScheduleAnswer, Error>> {
+    pub(crate) fn follow_up(
+        &mut self,
+        mut new: Box<CheckedTimeout>,
+        now: Micros,
+    ) -> Option<Result<ScheduleAnswer, Error>> {
         let made = TimeoutId::made_at(now, self.instance);
         let running = new.after.and_then(|id| self.running.get_mut(&id))?;
         let id = *new.id.get_or_insert(made);
@@ -70,7 +74,7 @@ impl Attempts {
             }
             KeyEffect::Updated { due, planned } => {
                 let max_delay = planned.map(|cap| cap.saturating_sub(now));
-                **then = NewTimeout { id: Some(holder), when: When::At(due), max_delay, ..*new };
+                **then = CheckedTimeout { id: Some(holder), when: When::At(due), max_delay, ..*new };
                 Ok(ScheduleAnswer::Moved(holder))
             }
             KeyEffect::Replaced => {
@@ -103,7 +107,7 @@ impl Attempts {
         Vec::new()
     }
 
-    fn late_follow_ups(&self, then: Option<&NewTimeout>, done: &Done, now: Micros) -> Vec<Insert> {
+    fn late_follow_ups(&self, then: Option<&CheckedTimeout>, done: &Done, now: Micros) -> Vec<Insert> {
         let nothing = Done::new();
         let done = if self.allow_follow_ups(done).is_ok() { done } else { &nothing };
         self.follow_ups(then, done, now)
@@ -111,7 +115,7 @@ impl Attempts {
 }
 
 /// Returns the effect of a call in a handler on the follow-up that has its key.
-fn effect_on_follow_up(new: &NewTimeout, then: &NewTimeout, now: Micros) -> KeyEffect {
+fn effect_on_follow_up(new: &CheckedTimeout, then: &CheckedTimeout, now: Micros) -> KeyEffect {
     let (due, planned) = then.times(now);
     let holder = KeyHolder { due, planned, attempts: 0, is_running: false };
     let (due, cap) = new.times(now);

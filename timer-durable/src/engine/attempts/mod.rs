@@ -13,7 +13,7 @@ use super::settings::Settings;
 use super::term::Progress;
 use crate::TimeoutId;
 use crate::done::Done;
-use crate::new_timeout::NewTimeout;
+use crate::schedule::CheckedTimeout;
 use crate::store::Micros;
 use crate::transaction::{Attempt, Operation};
 use fastrand::Rng;
@@ -38,7 +38,7 @@ pub(super) struct Running {
     is_overdue: bool,
     pub(super) is_parked: bool,
     /// The next timeout of its key, which the handler has scheduled.
-    then: Option<Box<NewTimeout>>,
+    then: Option<Box<CheckedTimeout>>,
     /// The result that the handler has returned after its attempt was cut off.
     late: Option<Done>,
     /// Whether a transaction that was to end the attempt was rolled back.

@@ -17,9 +17,6 @@ impl<S: Store> Keeper<S> {
     /// Writes a call. If its timeout is locked or the store cannot be reached, the call waits,
     /// unless it has waited for too long.
     pub(super) fn write_alone(&mut self, call: LoneCall, waited: Waited) {
-        if call.is_abandoned() {
-            return self.fail_alone(call, &StoreError::Busy);
-        }
         let Some((call, error)) = self.try_alone(call) else { return };
         if error == StoreError::Busy {
             self.note_store_lock();

@@ -124,7 +124,6 @@ impl<S: Store> Keeper<S> {
     fn take(&mut self, collection: &mut Collection, message: Message, now: Micros) {
         match message {
             Message::Call(request, reply) => self.take_call(collection, request, reply, now),
-            Message::ScheduleMany(_, reply) if reply.is_abandoned() => {}
             Message::ScheduleMany(_, reply) if self.stopping.is_requested() => reply.send(Err(Error::Stopped)),
             Message::ScheduleMany(many, reply) => {
                 let call = LoneCall::many(many, reply, now, self.store.instance());
@@ -151,7 +150,6 @@ impl<S: Store> Keeper<S> {
             Request::Transact(Some(attempt), work) => {
                 self.write_alone(LoneCall::Work(Some(attempt), work, reply), Waited::default());
             }
-            _ if reply.is_abandoned() => {}
             _ if self.stopping.is_requested() => reply.send(Err(Error::Stopped)),
             Request::Transact(None, work) => {
                 self.write_alone(LoneCall::Work(None, work, reply), Waited::default());

@@ -191,16 +191,14 @@ impl<S: Store> Keeper<S> {
         }
     }
 
-    /// Removes the calls that nobody waits for, and the begins for which there is no place any
-    /// more.
+    /// Removes the begins for which there is no place any more.
     fn without_surplus(&mut self, collection: Collection) -> Collection {
         let mut free = if self.may_begin() { self.free_places() } else { 0 };
         // After the keeper has joined again, its memory may have begun what waited here.
         let is_running = |id: TimeoutId| self.attempts.contains(id);
         let now = self.store.now();
         let mut added = HashMap::new();
-        let [rest, surplus] = collection.divide(|operation, origin| match operation {
-            _ if matches!(origin, Origin::Call(reply) if reply.is_abandoned()) => false,
+        let [rest, surplus] = collection.divide(|operation, _| match operation {
             Operation::Begin(id) if is_running(*id) || free == 0 || !self.queue.admits(*id, &mut added, now) => false,
             Operation::Begin(_) => {
                 free -= 1;

@@ -6,7 +6,7 @@ use crate::answer::ScheduleAnswer;
 use crate::engine::id_map::IdHasher;
 use crate::error::Error;
 use crate::message::{Answer, AttemptEnd, Message, Reply, Request};
-use crate::new_timeout::NewTimeout;
+use crate::schedule::CheckedTimeout;
 use crate::store::{Micros, StoreError};
 use crate::transaction::{IfPending, Insert, Operation, Outcome};
 use std::collections::HashSet;
@@ -144,7 +144,7 @@ impl Collection {
     }
 }
 
-pub(crate) fn insert(new: NewTimeout, now: Micros, instance: u32) -> Insert {
+pub(crate) fn insert(new: CheckedTimeout, now: Micros, instance: u32) -> Insert {
     let id = new.id.unwrap_or_else(|| TimeoutId::made_at(now, instance));
     let (due, cap) = new.times(now);
     Insert {

@@ -24,7 +24,7 @@ use super::failures::PauseClock;
 use crate::TimeoutId;
 use crate::answer::ScheduleAnswer;
 use crate::message::{AttemptEnd, Message, Reply};
-use crate::new_timeout::NewTimeout;
+use crate::schedule::CheckedTimeout;
 use crate::store::{Micros, StoreError};
 use crate::transaction::Operation;
 use crate::work;
@@ -46,18 +46,14 @@ pub(super) enum LoneCall {
 }
 
 impl LoneCall {
-    pub(super) fn many(many: Vec<NewTimeout>, reply: Reply<Vec<ScheduleAnswer>>, now: Micros, instance: u32) -> Self {
+    pub(super) fn many(
+        many: Vec<CheckedTimeout>,
+        reply: Reply<Vec<ScheduleAnswer>>,
+        now: Micros,
+        instance: u32,
+    ) -> Self {
         let inserts = many.into_iter().map(|new| Operation::Insert(insert(new, now, instance)));
         Self::Many(inserts.collect(), reply)
-    }
-
-    /// Returns `true` if the future of the call was dropped.
-    pub(super) fn is_abandoned(&self) -> bool {
-        match self {
-            Self::Many(_, reply) => reply.is_abandoned(),
-            Self::Work(_, _, reply) => reply.is_abandoned(),
-            Self::Pause(_, _, reply) => reply.is_abandoned(),
-        }
     }
 
     /// Returns the time since which the call waits for the store.
@@ -183,8 +179,12 @@ impl Unwritten {
     /// Leaves work to the next turn.
     pub(super) fn postpone(&mut self, work: Work, mut waited: Waited, now: Instant) {
         let next = *waited.postponed.get_or_insert(now);
-        let calls = if let Work::Call(LoneCall::Many(batch, _)) = &work { &batch[..] } else { &[] };
-        let subjects = calls.iter().flat_map(Subject::of_operation).collect();
+        let subjects = match &work {
+            Work::Call(LoneCall::Many(batch, _)) => batch.iter().flat_map(Subject::of_operation).collect(),
+            // A handler that does not wait for its work may end before it is done.
+            Work::Call(LoneCall::Work(Some((id, _)), ..)) => HashSet::from([Subject::Id(*id)]),
+            _ => HashSet::new(),
+        };
         self.work.push(Waiting { work, waited, next, is_postponed: true, subjects });
     }
 

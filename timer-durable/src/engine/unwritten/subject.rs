@@ -2,7 +2,7 @@
 
 use crate::TimeoutId;
 use crate::message::{Message, Request};
-use crate::new_timeout::NewTimeout;
+use crate::schedule::CheckedTimeout;
 use crate::transaction::{Operation, Target};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -49,7 +49,7 @@ impl Subject {
         [operation.id().map(Self::Id), operation.key().map(Self::key)].into_iter().flatten()
     }
 
-    fn of_new(new: &NewTimeout) -> [Option<Self>; 2] {
+    fn of_new(new: &CheckedTimeout) -> [Option<Self>; 2] {
         // No other message can be about an id that is made here.
         [new.id.map(Self::Id), new.key.as_deref().map(|key| Self::key((&new.topic, key)))]
     }
