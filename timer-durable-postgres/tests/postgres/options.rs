@@ -123,8 +123,8 @@ fn calls_in_a_transaction_name_their_schema() {
         let ended = runtime.block_on(due.in_schema("billing").complete_in(client));
         sender.send(ended.map_err(|error| error.to_string())).map_err(|_| Retry::new("the test is over"))
     };
-    let store = options.connect().unwrap().lease(LEASE);
-    let timer = DurableTimer::builder().topic(t(), end).open(store).unwrap();
+    let store = PostgresStore::new(options).unwrap().lease(LEASE);
+    let timer = DurableTimer::builder().topic(t(), end).open(store).wait().unwrap();
     let (runtime, client) = &*session;
     let topic = t::<String>();
     let hour = Duration::from_secs(3600);
@@ -138,6 +138,6 @@ fn calls_in_a_transaction_name_their_schema() {
     let cancelled = runtime.block_on(topic.in_schema("billing").cancel_in(client, "17")).unwrap();
     assert_eq!(cancelled, CancelAnswer::Unknown, "it has ended");
     assert!(runtime.block_on(topic.cancel_in(client, "17")).is_err(), "there is no schema `timer`");
-    assert_eq!(timer.counts().unwrap().pending, 0);
-    timer.stop(Duration::from_secs(60)).unwrap();
+    assert_eq!(timer.counts().wait().unwrap().pending, 0);
+    timer.stop(Duration::from_secs(60)).wait().unwrap();
 }

@@ -118,7 +118,7 @@ fn durable_timers_have_native_histograms() {
     let (store, builder) = (MemoryStore::new(), DurableTimer::builder().topic(CLOSE, |_: &Due<()>| Ok(())));
     let (timer, mut driver) = builder.build_manual(store.clone()).unwrap();
     let late = [70, 30, 9].map(Duration::from_millis);
-    late.iter().for_each(|late| _ = timer.new_timeout(CLOSE, Duration::from_secs(1) - *late, &()).unwrap());
+    late.iter().for_each(|late| _ = timer.new_timeout(CLOSE, Duration::from_secs(1) - *late, &()).wait().unwrap());
     store.advance_clock(Duration::from_secs(1));
     driver.run_due();
     let (metrics, mut registry) = (timer_metrics::DurableMetrics::new(), Registry::default());
