@@ -112,17 +112,18 @@ impl Ledger {
             schedule(way, keyed(way, DELAY));
         }
         let moves = [
-            (IfPending::Replace, LONG),
-            (IfPending::Earlier, LONG),
-            (IfPending::Later, DELAY),
-            (IfPending::Update, LONG),
-            (IfPending::Debounce, LONG),
+            (IfPending::Replace, LONG, DELAY),
+            (IfPending::Earlier, LONG, DELAY),
+            // The first one must not be due before the second call, however busy the machine is.
+            (IfPending::Later, 100 * DELAY, 101 * DELAY),
+            (IfPending::Update, LONG, DELAY),
+            (IfPending::Debounce, LONG, DELAY),
         ];
-        for (if_pending, before) in moves {
+        for (if_pending, before, delay) in moves {
             let way = format!("{if_pending:?}");
             schedule(&way, keyed(&way, before));
-            self.note(&way);
-            schedule(&way, keyed(&way, DELAY).every(DELAY).if_pending(if_pending));
+            self.earliest.lock().unwrap().insert(way.clone(), (self.now)() + delay);
+            schedule(&way, keyed(&way, delay).every(DELAY).if_pending(if_pending));
         }
         self.note("limit");
         schedule("limit", Schedule::debounce(LONG).cap(DELAY).key("limit"));

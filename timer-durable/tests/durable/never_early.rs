@@ -15,6 +15,6 @@ fn no_way_to_schedule_is_early_in_memory() {
     let (ledger, builder, ways) = Ledger::new(now, move || working.advance_clock(WORK));
     let (timer, mut driver) = builder.build_manual(store).unwrap();
     let expected = ledger.call(&timer) + ledger.call_in_transactions(&timer);
-    driver.advance(DELAY * 10);
+    driver.advance(DELAY * 110);
     assert_on_time(ways.try_iter(), expected);
 }
