@@ -41,7 +41,7 @@ pub const BOUNDS: [Duration; 18] = [
 /// let builder = DurableTimer::builder().topic(CLOSE, |_: &Due<String>| Ok(()));
 /// let (timer, mut driver) = builder.build_manual(MemoryStore::new())?;
 /// let minute_ago = timer.stats().topics["order.close"].clone();
-/// timer.new_timeout(CLOSE, Duration::from_secs(30), "17")?;
+/// timer.new_timeout(CLOSE, Duration::from_secs(30), "17").wait()?;
 /// driver.advance(Duration::from_secs(60));
 /// let now = &timer.stats().topics["order.close"];
 /// let lag = now.lag.since(&minute_ago.lag);

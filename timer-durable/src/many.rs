@@ -45,15 +45,15 @@ impl DurableTimer {
     /// use timer_durable::{Due, DurableTimer, MemoryStore, Schedule, Topic};
     ///
     /// const REMIND: Topic<String> = Topic::new("invoice.remind");
-    /// const CLOSE: Topic<u64> = Topic::new("invoice.close");
+    /// const CLOSE: Topic<Vec<u8>> = Topic::new("invoice.close");
     ///
-    /// let builder = DurableTimer::builder().topic(REMIND, |_: &Due<String>| Ok(())).topic(CLOSE, |_: &Due<u64>| Ok(()));
+    /// let builder = DurableTimer::builder().topic(REMIND, |_: &Due<String>| Ok(())).topic(CLOSE, |_: &Due<Vec<u8>>| Ok(()));
     /// let (timer, _driver) = builder.build_manual(MemoryStore::new())?;
     /// let day = Duration::from_secs(86_400);
     /// let reminders = [1, 7].map(|n| {
     ///     REMIND.with(Schedule::after(n * day).key(format!("customer-7/{n}")), "invoice 17")
     /// });
-    /// let close = CLOSE.with(Schedule::after(14 * day).key("17"), &17);
+    /// let close = CLOSE.with(Schedule::after(14 * day).key("17"), &b"17"[..]);
     /// timer.schedule_many(reminders.into_iter().chain([close])).wait()?;
     ///
     /// // The invoice is paid.

@@ -177,7 +177,7 @@ impl Payload for String {
 ///     Ok(())
 /// });
 /// let (timer, mut driver) = builder.build_manual(MemoryStore::new())?;
-/// timer.new_timeout(CLOSE, Duration::from_secs(1800), &Json(Order { number: 17 }))?;
+/// timer.new_timeout(CLOSE, Duration::from_secs(1800), &Json(Order { number: 17 })).wait()?;
 /// assert_eq!(driver.advance(Duration::from_secs(1800)), 1);
 /// # Ok::<(), timer_durable::Error>(())
 /// ```

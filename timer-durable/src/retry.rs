@@ -146,7 +146,7 @@ impl<E: std::error::Error> From<E> for Retry {
 /// }
 ///
 /// let (timer, mut driver) = DurableTimer::builder().topic(REMIND, remind).build_manual(MemoryStore::new())?;
-/// timer.new_timeout(REMIND, 23 * DAY, "7")?;
+/// timer.new_timeout(REMIND, 23 * DAY, "7").wait()?;
 /// assert_eq!([23, 5, 1, 1].map(|days| driver.advance(days * DAY)), [1, 0, 1, 1]);
 /// # Ok::<(), timer_durable::Error>(())
 /// ```

@@ -26,7 +26,7 @@ impl MemoryStore {
     /// store.inject(Fault::LoseAnswer);
     /// store.inject_at(FaultPoint::Rejoin, Fault::FailBefore);
     /// store.inject_at(FaultPoint::Load, Fault::FailBefore);
-    /// assert!(timer.new_timeout(GREET, Duration::from_secs(1), &()).is_err());
+    /// assert!(timer.new_timeout(GREET, Duration::from_secs(1), &()).wait().is_err());
     /// assert_eq!(driver.advance(Duration::from_secs(2)), 1);
     /// # Ok::<(), timer_durable::Error>(())
     /// ```
