@@ -37,9 +37,6 @@ const MAY_SLEEP: Exceptions = &["examples/", "timer-bench/", "timer-core/src/syn
 const MOST_LINES: usize = 400;
 const MOST_LINES_OF_DECISION: usize = 25;
 
-/// Crates in which a tuple may still stand for several statements.
-const MAY_PAIR: Exceptions = &["timer-durable/"];
-
 /// The number of lines of code that may stand between an atomic operation and its reason above.
 const REACH: usize = 8;
 const ORDERINGS: &[&str] = &["Acquire", "Release", "AcqRel", "Relaxed", "SeqCst"];
@@ -58,7 +55,7 @@ const RULES: &[Rule] = &[
     ("", &[], length, "too long; give the next concept its own file"),
     ("", &[], marks, "a mark of unfinished work; finish it, or write an issue"),
     ("", MAY_SLEEP, sleeps, "a sleep; use virtual time, a channel or a park"),
-    ("", MAY_PAIR, pairs, "a tuple for several statements; write each by itself"),
+    ("", &[], pairs, "a tuple for several statements; write each by itself"),
     ("", &[], width::wide_lines, "too wide; wrap comments and Markdown at 100 columns"),
 ];
 
