@@ -28,6 +28,10 @@ impl PostgresStore {
         let shards = self.shards.clone();
         let frontier = self.frontier.clone();
         let mut look = Findings::default();
+        if shards.is_empty() {
+            // A node without shards looks for one without an owner.
+            self.sweep_shards(&[], &frontier, &mut look)?;
+        }
         let until = Instant::now() + self.lease.limit();
         // If nothing was found, nothing can be forgotten, so an error fails the look.
         let swept = Divider::new().execute(&shards, until, |shards| {

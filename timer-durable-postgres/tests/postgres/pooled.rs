@@ -98,7 +98,7 @@ fn timers_share_the_sessions_of_a_pooler() {
     let timers = [(); 3].map(|()| {
         let record = sender.clone();
         let topic = move |due: &Due<String>| record.send((due.payload().clone(), due.attempt())).map_err(Retry::new);
-        let store = PostgresStore::new(&pooler.url()).unwrap().lease(LEASE * 5);
+        let store = crate::connected(&pooler.url()).unwrap().lease(LEASE * 5);
         assert!(is_pooled(&store));
         DurableTimer::builder().topic(Topic::new("topic"), topic).open(store).wait().unwrap()
     });
