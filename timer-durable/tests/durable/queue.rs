@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use futures::executor::block_on;
@@ -123,14 +123,25 @@ fn drop_calls(way: usize, timer: &DurableTimer) {
 }
 
 fn assert_in_effect(way: usize, timer: &DurableTimer) {
-    assert_eq!(timer.paused_topics().wait().unwrap(), ["paused"], "{way}");
-    let pending = timer.get(t::<()>(), "reset").wait().unwrap().unwrap();
-    let first = timer.list(&Filter::new(), None, 1).wait().unwrap();
-    assert!(pending.deadline() > first[0].deadline() + 5 * LONG, "{way}");
-    assert_eq!(timer.counts().wait().unwrap().pending, 4, "{way}");
+    // Nobody waits for the calls, so their effect comes some time later.
+    let until = |is_true: &dyn Fn() -> bool, what: &str| {
+        let begun = Instant::now();
+        while !is_true() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "{way}: {what}");
+        }
+    };
+    until(&|| timer.paused_topics().wait().unwrap() == ["paused"], "the topic is paused");
+    let is_moved = || {
+        let pending = timer.get(t::<()>(), "reset").wait().unwrap();
+        let first = timer.list(&Filter::new(), None, 1).wait().unwrap();
+        pending.is_some_and(|pending| pending.deadline() > first[0].deadline() + 5 * LONG)
+    };
+    until(&is_moved, "a timeout is moved");
+    let is_cancelled = || timer.get(t::<()>(), "cancelled").wait().unwrap().is_none();
+    until(&|| is_cancelled() && timer.counts().wait().unwrap().pending == 4, "the others are pending");
     drop_call(way, timer.cancel_many(t::<()>(), ""));
     // Only the steps of the call cancel both timeouts with a key.
-    while timer.counts().wait().unwrap().pending > 2 {}
+    until(&|| timer.counts().wait().unwrap().pending == 2, "two are cancelled");
     drop_call(way, timer.stop(LONG));
     assert!(timer.stop(LONG).wait().unwrap().released);
 }
