@@ -263,7 +263,7 @@ pub fn send(signal: &str, pid: u32) {
     assert!(status.success(), "kill {signal} {pid}");
 }
 
-/// Returns the folder that [`BINARIES`] names, or else that of the newest installed version.
+/// Returns the folder in `TIMER_POSTGRES_BIN`, or else that of the newest installed version.
 pub fn binaries() -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os(BINARIES) {
         let folder = PathBuf::from(folder);

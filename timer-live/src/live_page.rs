@@ -223,7 +223,7 @@ impl LivePage {
     /// let pause = Request::new("POST", "/actions/pause?timer=orders&topic=order.close");
     /// let reply = site.respond_to(&pause.header("Host", "localhost").header("Timer-Action", "1"));
     /// assert_eq!(reply.into_body(), "paused\n");
-    /// assert_eq!(timer.paused_topics()?, ["order.close"]);
+    /// assert_eq!(timer.paused_topics().wait()?, ["order.close"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[cfg(feature = "durable")]

@@ -138,7 +138,7 @@ impl DurableMetrics {
     /// let metrics = timer_metrics::DurableMetrics::new();
     /// metrics.watch(&timer);
     /// let found = metrics.timer("orders").ok_or("the timer lives")?;
-    /// assert!(found.paused_topics()?.is_empty() && metrics.timer("mail").is_none());
+    /// assert!(found.paused_topics().wait()?.is_empty() && metrics.timer("mail").is_none());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

@@ -342,7 +342,7 @@ fn fields(line: &str) -> Vec<String> {
 
 impl PostgresStore {
     /// Returns a store with these settings, which are a URL, [`PostgresOptions`] or a
-    /// [`Config`](tokio_postgres::Config). It connects when the timer is opened.
+    /// [`Config`]. It connects when the timer is opened.
     ///
     /// # Errors
     ///
