@@ -199,7 +199,9 @@ impl PostgresStore {
     /// other programs and no schema `timer`.
     pub fn connect(&mut self) -> Result<(), ConnectError> {
         if self.link.is_none() && self.fresh.is_none() {
-            let connected = connect::connect(&self.access, self.lease.limit())?;
+            // No lease is at stake before the first join, which may have to install the schema.
+            let limit = if self.has_joined { self.lease.limit() } else { Lease::new().limit() };
+            let connected = connect::connect(&self.access, limit)?;
             self.pooled |= connected.pooled;
             self.fresh = Some(connected.connection);
         }
