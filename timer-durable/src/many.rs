@@ -14,10 +14,10 @@ use crate::traces;
 use crate::transaction::Target;
 use std::collections::HashSet;
 
-/// The most timeouts of one commit.
+/// The largest number of timeouts in one commit.
 const MAX_TIMEOUTS: usize = 1_000;
 
-/// The most payload bytes of one commit.
+/// The largest number of payload bytes in one commit.
 const MAX_BYTES: usize = 16 << 20;
 
 /// The number of cancels that are sent at a time. Other calls go between them.

@@ -57,7 +57,7 @@ pub struct Schedule {
 /// The due time of a [`Schedule`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DueTime {
-    /// After this delay, which counts from the write.
+    /// After this delay, which counts from the call.
     After(Duration),
     /// At this instant of the store's clock.
     At(SystemTime),

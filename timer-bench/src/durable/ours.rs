@@ -10,7 +10,8 @@ use timer_durable_sqlite::SqliteStore;
 
 const TOPIC: Topic<Vec<u8>> = Topic::new("bench");
 
-/// The most calls of [`Subject::submit`] that have no answer, half of what a timer accepts.
+/// The largest number of calls of [`Subject::submit`] without an answer, half of what a timer
+/// accepts.
 const MAX_SUBMITTED: usize = 8_192;
 
 pub(crate) struct Ours {
@@ -35,7 +36,11 @@ impl Ours {
         let timer = builder.topic(TOPIC, handler).open(store).wait();
         let timer = timer.map_err(|error| error.to_string())?;
         let (calls, submitted) = sync_channel::<Call<TimeoutId>>(MAX_SUBMITTED);
-        thread::spawn(move || submitted.into_iter().for_each(|call| _ = call.wait()));
+        thread::spawn(move || {
+            for call in submitted {
+                _ = call.wait();
+            }
+        });
         Ok(Self { timer, calls })
     }
 }

@@ -81,7 +81,9 @@ impl LagSnapshot {
     /// ```
     pub fn from_values(values: impl IntoIterator<Item = (Duration, u64)>, sum: Duration) -> LagSnapshot {
         let mut lag = LagSnapshot::default();
-        values.into_iter().for_each(|(value, count)| lag.record_many(nanos_of(value), count));
+        for (value, count) in values {
+            lag.record_many(nanos_of(value), count);
+        }
         lag.sum = nanos_of(sum);
         lag
     }
@@ -313,7 +315,9 @@ mod tests {
     /// Returns a histogram of values in nanoseconds.
     fn of(values: impl IntoIterator<Item = u64>) -> LagSnapshot {
         let mut lag = LagSnapshot::default();
-        values.into_iter().for_each(|nanos| lag.record(Duration::from_nanos(nanos)));
+        for nanos in values {
+            lag.record(Duration::from_nanos(nanos));
+        }
         lag
     }
 
@@ -353,7 +357,9 @@ mod tests {
         let mut lag = of([10, 5_000]);
         let earlier = lag.clone();
         assert_eq!((earlier.since(&of([])), earlier.since(&earlier)), (earlier.clone(), of([])));
-        [20, 1_000, 30].into_iter().for_each(|nanos| lag.record(Duration::from_nanos(nanos)));
+        for nanos in [20, 1_000, 30] {
+            lag.record(Duration::from_nanos(nanos));
+        }
         let later = lag.since(&earlier);
         assert_eq!(
             (later.count(), later.sum(), later.quantile(0.5)),

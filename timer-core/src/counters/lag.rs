@@ -57,7 +57,8 @@ mod tests {
 
     #[test]
     fn all_writers_record_the_same() {
-        let (of_one, of_many) = (LagHistogram::default(), LagHistogram::default());
+        let of_one = LagHistogram::default();
+        let of_many = LagHistogram::default();
         let mut expected = of_one.snapshot();
         for nanos in [20, 5_000, 7, u64::MAX] {
             of_one.record(nanos);

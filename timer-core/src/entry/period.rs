@@ -66,7 +66,9 @@ mod tests {
     /// begin `late`.
     fn runs_within(span: Nanos, period: Nanos, late: Nanos, missed: MissedTickBehavior) -> u64 {
         const TICK: Nanos = 1_000_000;
-        let (mut runs, mut due, mut now) = (0, period, 0);
+        let mut runs = 0;
+        let mut due = period;
+        let mut now = 0;
         while due <= span {
             now = now.max(due.next_multiple_of(TICK) + late);
             due = Period::Rate(period).next(due, now, TICK, missed);

@@ -95,7 +95,8 @@ impl<C: Cause> Lateness<C> {
     /// ```
     /// use timer_core::Timer;
     ///
-    /// let (mut sum, other) = (Timer::new().stats().lateness, Timer::new().stats().lateness);
+    /// let mut sum = Timer::new().stats().lateness;
+    /// let other = Timer::new().stats().lateness;
     /// sum.add_all(&other);
     /// assert!(sum.total().is_zero());
     /// ```

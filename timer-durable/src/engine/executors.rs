@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use timer_executor::{ExecuteError, PanicMessage, Task, TaskExecutor, panics};
 
-/// The most threads by which the default executor grows. It keeps them.
+/// The largest number of threads that the default executor adds. It keeps them.
 const MAX_EXTRA_THREADS: usize = 64;
 
 /// An executor with the tasks that it has rejected.

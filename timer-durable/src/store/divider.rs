@@ -30,7 +30,7 @@ use std::time::Instant;
 /// ```
 #[derive(Debug)]
 pub struct Divider {
-    /// The most operations of the next part.
+    /// The largest number of operations in the next part.
     size: usize,
 }
 

@@ -21,8 +21,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// The most attempts whose ends wait aside without a place of a handler. Further ones keep theirs,
-/// because memory is bounded.
+/// The largest number of attempts whose ends wait aside without a place of a handler. Further ones
+/// keep their places, because memory is bounded.
 const MAX_PARKED: usize = 1 << 14;
 
 /// An attempt whose handler runs.

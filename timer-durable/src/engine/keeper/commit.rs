@@ -127,8 +127,8 @@ impl<S: Store> Keeper<S> {
             }
         }
         // An operation with a key and one with an id may concern the same timeout, and the store
-        // decides their order. The earliest due time is right in any order, because the begin of a
-        // timeout that is not due yet tells its due time.
+        // decides their order. The earliest due time is right in any order, because the store
+        // tells the due time of a timeout that was to begin too early.
         for position in moved {
             self.queue.put_earlier(position, now);
         }

@@ -28,7 +28,7 @@ use std::sync::Arc;
 #[derive(Default)]
 struct Pauses(Vec<(Micros, Micros)>);
 
-/// The most pauses of a topic that are kept.
+/// The largest number of pauses of a topic that are kept.
 const MAX_PAUSES: usize = 16;
 
 impl Pauses {

@@ -16,9 +16,10 @@ use std::sync::Arc;
 /// The pause before the next look at a shelf whose timeouts run here or are in the batch already.
 const PAUSE: Micros = 10_000;
 
-/// The most timeouts that a batch moves to shelves, and the pause before the next such batch,
-/// because others wait for the batch.
+/// The largest number of timeouts that a batch moves to shelves. Other calls wait for the batch.
 const MAX_SHELVED: usize = 16;
+
+/// The pause before the next batch that moves timeouts to shelves.
 const SHELVING_PAUSE: Micros = 20_000;
 
 impl Queue {
