@@ -61,7 +61,12 @@ impl DurableTimer {
         client.shutdown.request();
         let (reply, answer) = oneshot::channel();
         let inner = self.inner.clone();
-        let end = move || _ = reply.send(Ok(inner.end(until)));
+        let end = move || {
+            let report = inner.end(until);
+            // The caller may drop the last handle next, and the timer ends with it.
+            drop(inner);
+            let _dropped = reply.send(Ok(report));
+        };
         match Builder::new().name(format!("{}-stop", client.name)).spawn(end) {
             Ok(_detached) => Call::sent(answer, |report| report),
             Err(_refused) => Call::ready(Ok(self.inner.end(until))),

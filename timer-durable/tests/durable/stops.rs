@@ -76,6 +76,17 @@ fn a_stop_after_the_end_returns_the_same_report() {
     drop(handler);
 }
 
+#[test]
+fn nothing_keeps_a_stopped_timer_after_its_last_handle() {
+    for round in 0..300 {
+        let timer = DurableTimer::builder().open(MemoryStore::new()).wait().unwrap();
+        let weak = timer.downgrade();
+        timer.stop(LONG).wait().unwrap();
+        drop(timer);
+        assert!(weak.upgrade().is_none(), "round {round}");
+    }
+}
+
 /// A place for the handle that a handler uses.
 type Slot = Arc<Mutex<Option<DurableTimer>>>;
 
