@@ -53,7 +53,7 @@ pub(crate) fn to_change<R>(
 pub(crate) fn upgrade(store: &str) -> Result<(), Box<dyn Error>> {
     match file(store) {
         Some(file) => open_file(file)?.upgrade()?,
-        None => PostgresStore::upgrade(store)?,
+        None => PostgresStore::upgrade(store).wait()?,
     }
     Ok(())
 }

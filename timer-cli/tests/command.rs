@@ -139,7 +139,7 @@ fn no_command_installs_the_schema() {
         assert!(refused.contains("has no schema of the store"), "{args:?}: {refused}");
     }
     assert_eq!(server.sql(&name, "select count(*) from pg_namespace where nspname = 'timer'"), "0");
-    PostgresStore::install(&url).unwrap();
+    PostgresStore::install(&url).wait().unwrap();
     assert_eq!(lines(Path::new(&url), &["counts"]), ["0 pending or running, 0 dead"]);
     assert_eq!(lines(Path::new(&url), &["list"]).len(), 1);
     assert_eq!(lines(Path::new(&url), &["pause", "close"]), ["paused: close, which has no timeouts now"]);
@@ -156,7 +156,7 @@ fn an_upgrade_changes_what_differs() {
     let name = server.create_database();
     let url = server.url(&name);
     assert!(error(Path::new(&url), &["upgrade"]).contains("has no schema of the store"));
-    PostgresStore::install(&url).unwrap();
+    PostgresStore::install(&url).wait().unwrap();
     server.sql(&name, "create or replace function timer.now() returns bigint language sql as 'select 7::bigint'");
     assert_eq!(lines(Path::new(&url), &["upgrade"]), [""; 0]);
     assert_ne!(server.sql(&name, "select timer.now()"), "7");

@@ -230,7 +230,8 @@ impl DurableTimerBuilder {
     }
 
     /// Opens a store on virtual time, for tests. The returned driver moves the time and runs the
-    /// handlers. [`open_on`](Self::open_on) lets a timer in memory do that.
+    /// handlers. [`open_on`](Self::open_on) lets a timer in memory do that. There is no [`Call`],
+    /// because nothing is waited for on virtual time.
     ///
     /// The time begins at 2001-09-09, or at the latest time in the store. A store in a file does
     /// not sync the file on virtual time.

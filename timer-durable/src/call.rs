@@ -109,6 +109,29 @@ impl<T> Call<T> {
 }
 
 impl<T: Send + 'static> Call<T> {
+    /// Runs a function that blocks on a thread of its own. The crates of stores make their calls of
+    /// it, such as the installation of tables on a server.
+    ///
+    /// # Errors
+    ///
+    /// The error of the function. [`Error::ThreadRefused`] if the system refuses the thread, and
+    /// [`Error::OutcomeUnknown`] if the function panics.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_durable::Call;
+    ///
+    /// let call = Call::on_thread(|| Ok(std::thread::current().name().map(str::to_owned)));
+    /// assert_eq!(call.wait()?.as_deref(), Some("timer-call"));
+    /// # Ok::<(), timer_durable::Error>(())
+    /// ```
+    pub fn on_thread(function: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Self {
+        let (reply, answer) = Reply::new();
+        let thread = thread::Builder::new().name("timer-call".to_owned()).spawn(move || reply.send(function()));
+        thread.map(|_detached| Self::sent(answer, |answer| answer)).map_err(Error::ThreadRefused).into()
+    }
+
     /// Runs the steps of a call, which await other calls. Each step is taken by the thread that has
     /// answered the one before, so the call goes on without its caller.
     pub(crate) fn of_steps(steps: impl Future<Output = Result<T, Error>> + Send + 'static) -> Self {

@@ -224,7 +224,7 @@ impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
         let Some(sender) = self.sender.take() else { return };
         if std::thread::panicking() {
-            let why = "the keeper has panicked".to_owned();
+            let why = "the thread of the call has panicked".to_owned();
             send(sender, Err(Error::OutcomeUnknown { id: self.id, why }));
         } else {
             contain(|| drop(sender));

@@ -25,7 +25,7 @@ use timer_durable::{Due, DurableTimer, Retry, Schedule, Topic};
 use timer_durable_postgres::PostgresStore;
 use timer_durable_postgres::prelude::*;
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Closes an order. The payload is its number.
@@ -41,39 +41,37 @@ struct Shop {
     time_to_pay: Duration,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
     let mut args = env::args().skip(1);
     let url = args.next().ok_or("usage: order-service URL [SECONDS [ADDRESS]]")?;
     let time_to_pay = Duration::from_secs(args.next().map_or(Ok(900), |seconds| seconds.parse())?);
     let address = args.next().unwrap_or_else(|| "127.0.0.1:8080".to_owned());
 
-    let runtime = Runtime::new()?;
-    let pool = runtime.block_on(PgPoolOptions::new().connect(&url))?;
-    runtime.block_on(sqlx::raw_sql(TABLES).execute(&pool))?;
-    PostgresStore::install(&url)?;
-    let spawner = runtime.handle().clone();
+    let pool = PgPoolOptions::new().connect(&url).await?;
+    sqlx::raw_sql(TABLES).execute(&pool).await?;
+    PostgresStore::install(&url).await?;
+    let runtime = Handle::current();
     let orders = pool.clone();
     let timer = DurableTimer::builder()
-        .spawn(move |handler| _ = spawner.spawn(handler))
+        .spawn(move |handler| _ = runtime.spawn(handler))
         .topic_async(CLOSE, move |due| close(orders.clone(), due))
         // The next process at this address goes on at once, and any other one after 15 s.
         .open(PostgresStore::new(&url)?.node(&address))
-        .wait()?;
+        .await?;
 
     let routes = Router::new()
         .route("/orders", post(place))
         .route("/orders/{number}", get(show))
         .route("/orders/{number}/payment", post(pay))
         .with_state(Shop { pool, timer: timer.clone(), time_to_pay });
-    runtime.block_on(async {
-        let listener = TcpListener::bind(address).await?;
-        println!("http://{}/orders", listener.local_addr()?);
-        let ended = ended(signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        axum::serve(listener, routes).with_graceful_shutdown(ended).await?;
-        let report = timer.stop(Duration::from_secs(10)).await?; // before the system kills the process
-        println!("stopped, {} handlers were cut off", report.unfinished);
-        Ok(())
-    })
+    let listener = TcpListener::bind(address).await?;
+    println!("http://{}/orders", listener.local_addr()?);
+    let ended = ended(signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    axum::serve(listener, routes).with_graceful_shutdown(ended).await?;
+    let report = timer.stop(Duration::from_secs(10)).await?; // before the system kills the process
+    println!("stopped, {} handlers were cut off", report.unfinished);
+    Ok(())
 }
 
 /// Waits until the system or a user asks the process to end.

@@ -57,6 +57,7 @@ use query_error::QueryError;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use timer_durable::Call;
 use timer_durable::store::{Divider, Membership, Store, StoreError};
 use timer_durable::transaction::Target;
 use tombstones::Removal;
@@ -154,6 +155,53 @@ impl std::fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
+    /// Returns a store with these settings, which are a URL, [`PostgresOptions`] or a
+    /// [`tokio_postgres::Config`]. It connects when the timer is opened.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError::Url`] and [`ConnectError::Setting`] for settings that are not allowed.
+    pub fn new(options: impl TryInto<PostgresOptions, Error: Into<ConnectError>>) -> Result<Self, ConnectError> {
+        access(options).map(Self::of)
+    }
+
+    /// Installs the schema into a database that has tables of other programs. Does nothing if the
+    /// schema is there. The settings are those of [`new`](Self::new).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Open`](timer_durable::Error::Open) with a [`ConnectError`] if the server cannot be
+    /// reached, or if the user may not create a schema.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use timer_durable_postgres::PostgresStore;
+    ///
+    /// # async fn start() -> Result<(), timer_durable::Error> {
+    /// PostgresStore::install("postgres://shop@db.example/shop").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn install(options: impl TryInto<PostgresOptions, Error: Into<ConnectError>>) -> Call<()> {
+        on_server(options, connect::connect_and_install)
+    }
+
+    /// Replaces the functions of the schema by those of this program. Does nothing if they are
+    /// equal.
+    ///
+    /// Other programs go on during the upgrade and after it. It changes no rows. See the chapter
+    /// [upgrades](timer_durable::book::upgrades).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Open`](timer_durable::Error::Open) with a [`ConnectError`] if the server cannot be
+    /// reached, if the database has no schema or one of another version, or if the user does not
+    /// own the functions. The call can be repeated.
+    pub fn upgrade(options: impl TryInto<PostgresOptions, Error: Into<ConnectError>>) -> Call<()> {
+        on_server(options, connect::connect_and_upgrade)
+    }
+
     /// Returns a store that has no connection.
     fn of(access: Access) -> Self {
         let now = Instant::now();
@@ -190,14 +238,9 @@ impl PostgresStore {
         }
     }
 
-    /// Connects to the server, and installs the schema `timer` if the database is empty. Does
-    /// nothing if the store has a connection. The open of a timer does this on the keeper's thread.
-    ///
-    /// # Errors
-    ///
-    /// [`ConnectError`] if the server cannot be reached or used, or if the database has tables of
-    /// other programs and no schema `timer`.
-    pub fn connect(&mut self) -> Result<(), ConnectError> {
+    /// Connects to the server, and installs the schema if the database is empty. Does nothing if
+    /// the store has a connection.
+    fn connect(&mut self) -> Result<(), ConnectError> {
         if self.link.is_none() && self.fresh.is_none() {
             // No lease is at stake before the first join, which may have to install the schema.
             let limit = if self.has_joined { self.lease.limit() } else { Lease::new().limit() };
@@ -263,6 +306,19 @@ impl PostgresStore {
         }
         result
     }
+}
+
+fn access(options: impl TryInto<PostgresOptions, Error: Into<ConnectError>>) -> Result<Access, ConnectError> {
+    options.try_into().map_err(Into::into)?.access()
+}
+
+/// Runs a function that connects to the server, on a thread of its own.
+fn on_server(
+    options: impl TryInto<PostgresOptions, Error: Into<ConnectError>>,
+    work: fn(&Access, Duration) -> Result<(), ConnectError>,
+) -> Call<()> {
+    let access = access(options);
+    Call::on_thread(move || Ok(work(&access?, Lease::new().limit())?))
 }
 
 /// The failure of a call that has sent nothing, because there is no connection.

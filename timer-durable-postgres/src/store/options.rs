@@ -1,10 +1,8 @@
 //! The settings of a store: the URL, the encryption, the password and the name of the schema.
 
-use super::PostgresStore;
 use super::connect;
 use super::connect_error::ConnectError;
 use super::connection::{self, Access, Dial};
-use super::lease::Lease;
 use super::query_error::{self, QueryError};
 use super::verification::Verification;
 use std::error::Error;
@@ -20,7 +18,7 @@ use tokio_postgres::{Config, Socket};
 /// A function that returns the password for a new connection.
 type Provider = Arc<dyn Fn() -> Result<String, Box<dyn Error + Send + Sync>> + Send + Sync>;
 
-/// The settings of a [`PostgresStore`], for which a URL is not enough.
+/// The settings of a [`PostgresStore`](crate::PostgresStore), for which a URL is not enough.
 ///
 /// # Examples
 ///
@@ -217,24 +215,6 @@ impl PostgresOptions {
         self
     }
 
-    /// Installs the schema, as [`PostgresStore::install`](crate::PostgresStore::install) does.
-    ///
-    /// # Errors
-    ///
-    /// As [`PostgresStore::install`](crate::PostgresStore::install).
-    pub fn install(self) -> Result<(), ConnectError> {
-        connect::connect_and_install(&self.access()?, Lease::new().limit())
-    }
-
-    /// Replaces the functions of the schema, as [`PostgresStore::upgrade`](crate::PostgresStore::upgrade) does.
-    ///
-    /// # Errors
-    ///
-    /// As [`PostgresStore::upgrade`](crate::PostgresStore::upgrade).
-    pub fn upgrade(self) -> Result<(), ConnectError> {
-        connect::connect_and_upgrade(&self.access()?, Lease::new().limit())
-    }
-
     pub(super) fn access(self) -> Result<Access, ConnectError> {
         let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         let schema = &self.schema;
@@ -338,42 +318,6 @@ fn fields(line: &str) -> Vec<String> {
         }
     }
     fields
-}
-
-impl PostgresStore {
-    /// Returns a store with these settings, which are a URL, [`PostgresOptions`] or a
-    /// [`Config`]. It connects when the timer is opened.
-    ///
-    /// # Errors
-    ///
-    /// [`ConnectError::Url`] and [`ConnectError::Setting`] for settings that are not allowed.
-    pub fn new(options: impl TryInto<PostgresOptions, Error: Into<ConnectError>>) -> Result<Self, ConnectError> {
-        Ok(Self::of(options.try_into().map_err(Into::into)?.access()?))
-    }
-
-    /// Installs the schema `timer` into a database that has tables of other programs. Does nothing
-    /// if the schema is there.
-    ///
-    /// # Errors
-    ///
-    /// [`ConnectError`] if the server cannot be reached, or if the user may not create a schema.
-    pub fn install(url: &str) -> Result<(), ConnectError> {
-        PostgresOptions::from_url(url)?.install()
-    }
-
-    /// Replaces the functions of the schema by those of this program. Does nothing if they are
-    /// equal.
-    ///
-    /// Other programs go on during the upgrade and after it. It changes no rows. See the chapter
-    /// [upgrades](timer_durable::book::upgrades).
-    ///
-    /// # Errors
-    ///
-    /// [`ConnectError`] if the server cannot be reached, if the database has no schema `timer` or
-    /// one of another version, or if the user does not own the functions. The call can be repeated.
-    pub fn upgrade(url: &str) -> Result<(), ConnectError> {
-        PostgresOptions::from_url(url)?.upgrade()
-    }
 }
 
 #[cfg(test)]

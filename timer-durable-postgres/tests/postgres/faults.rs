@@ -63,8 +63,8 @@ fn a_database_of_another_program_is_left_alone() {
     database.sql("create table orders(number int)");
     let error = refused(&database.url());
     assert!(matches!(error, ConnectError::NotInstalled { .. }), "{error}");
-    PostgresStore::install(&database.url()).unwrap();
-    PostgresStore::install(&database.url()).unwrap();
+    PostgresStore::install(&database.url()).wait().unwrap();
+    PostgresStore::install(&database.url()).wait().unwrap();
     crate::connected(&database.url()).unwrap();
 }
 

@@ -242,7 +242,7 @@ fn a_locked_row_of_another_writer_is_collected_later() {
 #[test]
 fn a_locked_table_makes_calls_wait() {
     let Some(database) = Database::create() else { return };
-    PostgresStore::install(&database.url()).unwrap();
+    PostgresStore::install(&database.url()).wait().unwrap();
     let pooler = Pooler::start(&database, 2);
     for url in [database.url(), pooler.url()] {
         let mut node = super::join(&url, |store| store);

@@ -91,8 +91,7 @@ fn connected<O: TryInto<PostgresOptions, Error: Into<ConnectError>>>(
     options: O,
 ) -> Result<PostgresStore, ConnectError> {
     let mut store = PostgresStore::new(options)?;
-    store.connect()?;
-    Ok(store)
+    store.open().map(|()| store).map_err(|error| *error.downcast().expect("an error of the connection"))
 }
 
 /// Connects a store with a short lease, and joins.

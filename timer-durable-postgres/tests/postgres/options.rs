@@ -17,7 +17,7 @@ use super::{Database, LEASE, Node};
 /// the password, and the part behind it.
 fn clerk(database: &Database) -> (String, String) {
     let name = format!("clerk_{}", database.name);
-    PostgresStore::install(&database.url()).unwrap();
+    PostgresStore::install(&database.url()).wait().unwrap();
     database.sql(&format!(
         "create role {name} login password 'first:1'; grant usage on schema timer to {name};
          grant select, insert, update, delete on all tables in schema timer to {name};
@@ -92,8 +92,8 @@ fn two_services_share_a_database() {
     let mut first = database.join_with(|store| store.lease(LEASE * 3600));
     let options = PostgresOptions::from_url(&database.url()).unwrap().schema("billing");
     assert!(matches!(crate::connected(options.clone()), Err(ConnectError::NotInstalled { .. })));
-    options.clone().install().unwrap();
-    options.clone().upgrade().unwrap();
+    PostgresStore::install(options.clone()).wait().unwrap();
+    PostgresStore::upgrade(options.clone()).wait().unwrap();
     let mut second = Node(crate::connected(options).unwrap().lease(LEASE * 3600));
     second.0.rejoin().unwrap();
     assert!(second.0.describe().ends_with(".billing"), "{}", second.0.describe());
@@ -110,7 +110,7 @@ fn two_services_share_a_database() {
 fn calls_in_a_transaction_name_their_schema() {
     let Some(database) = Database::create() else { return };
     let options = PostgresOptions::from_url(&database.url()).unwrap().schema("billing");
-    options.clone().install().unwrap();
+    PostgresStore::install(options.clone()).wait().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let (client, connection) =
         runtime.block_on(tokio_postgres::connect(&database.url(), tokio_postgres::NoTls)).unwrap();

@@ -92,7 +92,7 @@ fn a_pooler_that_changes_its_mode_is_found_by_a_renewal() {
 #[test]
 fn timers_share_the_sessions_of_a_pooler() {
     let Some(database) = Database::create() else { return };
-    PostgresStore::install(&database.url()).unwrap();
+    PostgresStore::install(&database.url()).wait().unwrap();
     let pooler = Pooler::start(&database, 2);
     let (sender, fired) = mpsc::channel();
     let timers = [(); 3].map(|()| {

@@ -1,5 +1,6 @@
 //! The version of the schema, and upgrades.
 
+use timer_durable::Error;
 use timer_durable::transaction::{Operation, Outcome};
 use timer_durable_postgres::{ConnectError, PostgresStore};
 
@@ -21,6 +22,14 @@ const FACTS: &str = "
         where pronamespace = 'timer'::regnamespace
     ) from timer.meta";
 
+/// Upgrades the schema. Returns the error of the connection.
+fn upgraded(url: &str) -> Result<(), ConnectError> {
+    PostgresStore::upgrade(url).wait().map_err(|error| match error {
+        Error::Open(error) => *error.downcast().unwrap(),
+        error => panic!("{error}"),
+    })
+}
+
 /// A function may change without a new version.
 #[test]
 fn an_upgrade_replaces_functions_that_differ() {
@@ -41,7 +50,7 @@ fn an_upgrade_replaces_functions_that_differ() {
          grant usage, select on all sequences in schema timer to {clerk}"
     ));
     let url = format!("postgres://{clerk}:right@127.0.0.1:{}/{}", old.server.port(), old.name);
-    PostgresStore::upgrade(&url).expect("there is nothing to replace");
+    PostgresStore::upgrade(&url).wait().expect("there is nothing to replace");
     old.sql(
         "create or replace function timer.leave(p_instance bigint) returns void language plpgsql as $$
          begin update timer.node set alive = false where id = p_instance; end $$",
@@ -49,9 +58,9 @@ fn an_upgrade_replaces_functions_that_differ() {
     let functions =
         "select string_agg(oid::text, ', ' order by oid) from pg_proc where pronamespace = 'timer'::regnamespace";
     let used = old.sql(functions);
-    let error = PostgresStore::upgrade(&url).unwrap_err();
+    let error = upgraded(&url).unwrap_err();
     assert!(matches!(error, ConnectError::MissingRights { .. }), "{error}");
-    PostgresStore::upgrade(&old.url()).unwrap();
+    PostgresStore::upgrade(&old.url()).wait().unwrap();
     assert_eq!(old.sql(FACTS), new.sql(FACTS));
     assert_eq!(old.sql(functions), used, "a call in progress would fail without its function");
     let done = node.write([Operation::Done { id, attempt: 1, next: None, then: Vec::new() }]).unwrap();
@@ -63,7 +72,7 @@ fn another_version_of_the_schema_is_refused() {
     let Some(database) = Database::create() else { return };
     database.join();
     database.sql("update timer.meta set version = 7");
-    for error in [crate::connected(&database.url()).map(drop), PostgresStore::upgrade(&database.url())] {
+    for error in [crate::connected(&database.url()).map(drop), upgraded(&database.url())] {
         let error = error.expect_err("a later version");
         assert!(matches!(error, ConnectError::SchemaVersion { found: 7, expected: 1, .. }), "{error}");
         assert!(error.to_string().contains("has version 7 of the schema; this program uses 1"), "{error}");

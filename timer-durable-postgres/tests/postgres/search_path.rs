@@ -112,8 +112,8 @@ fn no_object_of_another_schema_is_used() {
         let database = create();
         [(); 2].map(|()| open(&database).expect("the store connects").lease(super::LEASE))
     });
-    PostgresStore::install(&database.url()).unwrap();
-    PostgresStore::upgrade(&database.url()).unwrap();
+    PostgresStore::install(&database.url()).wait().unwrap();
+    PostgresStore::upgrade(&database.url()).wait().unwrap();
     let pooler = Pooler::start(&database, 2);
     for url in [database.url(), pooler.url()] {
         let mut node = join(&url, |store| store);

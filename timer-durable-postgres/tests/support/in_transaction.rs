@@ -139,7 +139,7 @@ impl Shop {
         let server = postgres_server::shared()?;
         let name = server.create_database();
         let url = server.url(&name);
-        PostgresStore::install(&url).unwrap();
+        PostgresStore::install(&url).wait().unwrap();
         let shop = Self { server, name, url };
         shop.sql("create table orders(number text primary key); create table closed(number text)");
         Some(shop)

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use timer_durable::{
-    CancelAnswer, Due, DurableTimer, Error, Fault, FaultPoint, MemoryStore, Retry, Schedule, StoreError,
+    Call, CancelAnswer, Due, DurableTimer, Error, Fault, FaultPoint, MemoryStore, Retry, Schedule, StoreError,
 };
 
 use crate::scripted::ScriptedStore;
@@ -217,4 +217,10 @@ fn the_work_of_a_call_that_a_handler_drops_ends_its_attempt() {
     busy.wait().unwrap();
     assert_eq!(timer.counts().wait().unwrap().pending, 1, "the timeout of the work");
     assert_eq!((timer.stats().done, starts.try_recv().ok()), (1, None));
+}
+
+#[test]
+fn a_function_that_panics_on_its_own_thread_is_an_answer() {
+    let call: Call<()> = Call::on_thread(|| panic!("broken"));
+    assert!(matches!(call.wait(), Err(Error::OutcomeUnknown { id: None, .. })));
 }
