@@ -198,12 +198,12 @@ impl DurableTimerBuilder {
     ///   be joined.
     /// - [`Error::ThreadRefused`] if the system refuses the keeper's thread or a thread of the
     ///   default executor.
-    pub fn open(self, store: impl Store) -> Call<DurableTimer> {
-        self.check().and_then(|()| self.start(store)).into()
+    pub fn open(self, store: impl Into<Box<dyn Store>>) -> Call<DurableTimer> {
+        self.check().and_then(|()| self.start(store.into())).into()
     }
 
     /// Opens a store on the keeper's thread.
-    fn start(self, store: impl Store) -> Result<Call<DurableTimer>, Error> {
+    fn start(self, store: Box<dyn Store>) -> Result<Call<DurableTimer>, Error> {
         let name = self.name.clone();
         let (reply, answer) = Reply::new();
         let (started, starts) = oneshot::channel();
@@ -241,9 +241,9 @@ impl DurableTimerBuilder {
     /// [`Error::Setting`] as for [`open`](Self::open), and [`Error::Store`] if the store cannot be
     /// joined, or if its clock cannot be moved, as that of a server.
     #[doc(alias = "mock")]
-    pub fn build_manual(self, store: impl Store) -> Result<(DurableTimer, ManualDurableDriver), Error> {
+    pub fn build_manual(self, store: impl Into<Box<dyn Store>>) -> Result<(DurableTimer, ManualDurableDriver), Error> {
         let keeper = ManualKeeper::new(None);
-        let timer = self.open_manual(Box::new(store), &keeper)?;
+        let timer = self.open_manual(store.into(), &keeper)?;
         Ok((timer, ManualDurableDriver::new(keeper)))
     }
 
@@ -255,24 +255,24 @@ impl DurableTimerBuilder {
     /// As for [`build_manual`](Self::build_manual).
     #[doc(alias = "paused")]
     #[doc(alias = "start_paused")]
-    pub fn open_on(self, store: impl Store, clock: &VirtualClock) -> Result<DurableTimer, Error> {
-        self.open_manual(Box::new(store), &ManualKeeper::new(Some(Place::new(clock))))
+    pub fn open_on(self, store: impl Into<Box<dyn Store>>, clock: &VirtualClock) -> Result<DurableTimer, Error> {
+        self.open_manual(store.into(), &ManualKeeper::new(Some(Place::new(clock))))
     }
 
     fn open_manual(self, mut store: Box<dyn Store>, host: &Arc<ManualKeeper>) -> Result<DurableTimer, Error> {
         self.check()?;
-        put_on_virtual_time(&mut store, host)?;
+        put_on_virtual_time(&mut *store, host)?;
         let (client, keeper) = self.assemble(store, Some(host))?;
         host.attach(keeper);
         Ok(DurableTimer::new(client, None))
     }
 
     /// Makes the keeper and the client of a timer whose settings are allowed.
-    fn assemble<S: Store>(
+    fn assemble(
         mut self,
-        mut store: S,
+        mut store: Box<dyn Store>,
         manual: Option<&Arc<ManualKeeper>>,
-    ) -> Result<(Client, Keeper<S>), Error> {
+    ) -> Result<(Client, Keeper), Error> {
         store.open().map_err(Error::Open)?;
         let (executor, pool): (Arc<dyn TaskExecutor>, _) = match (manual, self.executor) {
             (Some(manual), _) => (manual.executor(), None),

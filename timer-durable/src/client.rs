@@ -6,7 +6,7 @@ use crate::figures::Figures;
 use crate::manual::ManualKeeper;
 use crate::message::{Answer, Message, Reply, Request};
 use crate::permits::{CallPermit, CallPermits};
-use crate::reader_thread::{Read, ReaderThread};
+use crate::reader_thread::{Read, ReaderThread, StoreReader};
 use crate::schedule::{CheckedTimeout, NewTimeout};
 use crate::shutdown::Shutdown;
 use crate::store::{Reader, Store, StoreError};
@@ -134,7 +134,7 @@ impl Client {
             return Err(Error::Stopped);
         }
         self.reader.send(read).or_else(|read| {
-            let read = move |mut store: &mut dyn Store| _ = read(Ok(&mut store));
+            let read = move |store: &mut dyn Store| _ = read(Ok(&mut StoreReader(store)));
             self.send(Message::UseStore(Box::new(read)))
         })
     }

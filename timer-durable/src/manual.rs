@@ -42,13 +42,11 @@ pub struct ManualDurableDriver {
 
 /// A keeper without a thread, whose turns are taken by calls and by a driver.
 pub(crate) struct ManualKeeper {
-    keeper: Mutex<Option<BoxedKeeper>>,
+    keeper: Mutex<Option<Keeper>>,
     tasks: Arc<Tasks>,
     /// The place on a clock that drives the keeper.
     place: Option<Place>,
 }
-
-type BoxedKeeper = Keeper<Box<dyn Store>>;
 
 impl std::fmt::Debug for ManualKeeper {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -101,7 +99,7 @@ impl ManualKeeper {
     }
 
     /// Gives the parts their keeper.
-    pub(crate) fn attach(self: &Arc<Self>, keeper: BoxedKeeper) {
+    pub(crate) fn attach(self: &Arc<Self>, keeper: Keeper) {
         let now = keeper.now();
         *self.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
         if let Some(place) = &self.place {
@@ -113,7 +111,7 @@ impl ManualKeeper {
 
     /// Locks the keeper. Returns `None` if this thread takes its turns, as in a function that
     /// a transaction has called.
-    fn lock(&self) -> Option<MutexGuard<'_, Option<BoxedKeeper>>> {
+    fn lock(&self) -> Option<MutexGuard<'_, Option<Keeper>>> {
         if !is_keeper() {
             return Some(self.keeper.lock().unwrap_or_else(PoisonError::into_inner));
         }
@@ -160,7 +158,7 @@ impl ManualKeeper {
     }
 
     /// Calls a function with the keeper, unless it has ended.
-    fn with<R>(&self, function: impl FnOnce(&mut BoxedKeeper) -> R) -> Option<R> {
+    fn with<R>(&self, function: impl FnOnce(&mut Keeper) -> R) -> Option<R> {
         self.lock()?.as_mut().map(function)
     }
 }
@@ -223,7 +221,7 @@ impl ManualDurableDriver {
     pub fn advance_to_next(&mut self) -> Option<usize> {
         loop {
             self.keeper.settle();
-            let next = |keeper: &mut BoxedKeeper| (keeper.now(), keeper.next_due(), keeper.next_page());
+            let next = |keeper: &mut Keeper| (keeper.now(), keeper.next_due(), keeper.next_page());
             let (now, due, page) = self.keeper.with(next)?;
             let next: Micros = due.into_iter().chain(page).min()?;
             let ran = self.advance(between(now, next));

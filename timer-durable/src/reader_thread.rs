@@ -1,6 +1,10 @@
-//! The thread that reads the store beside the keeper.
+//! The thread that reads the store beside the keeper, and the reads of the keeper itself.
 
-use crate::store::{Connect, Reader, StoreError};
+use crate::TimeoutId;
+use crate::store::{
+    Connect, Counts, DeadLetter, Filter, Micros, PendingRow, Reader, Store, StoreError, StoredPending, TopicDue,
+};
+use crate::transaction::Target;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
@@ -73,5 +77,40 @@ fn run(mut connect: Connect, reads: &Receiver<Option<Read>>) {
             Err(RecvTimeoutError::Timeout) => open = None,
             Ok(None) | Err(RecvTimeoutError::Disconnected) => return,
         }
+    }
+}
+
+/// The store of the keeper as a reader. Rust 1.86 converts the references by itself.
+pub(crate) struct StoreReader<'s>(pub(crate) &'s mut dyn Store);
+
+impl Reader for StoreReader<'_> {
+    fn get(&mut self, target: &Target) -> Result<Option<StoredPending>, StoreError> {
+        self.0.get(target)
+    }
+
+    fn list(
+        &mut self,
+        filter: &Filter,
+        after: Option<&PendingRow>,
+        limit: usize,
+    ) -> Result<Vec<PendingRow>, StoreError> {
+        self.0.list(filter, after, limit)
+    }
+
+    fn due_within(&mut self, delays: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
+        self.0.due_within(delays)
+    }
+
+    fn dead_letters(
+        &mut self,
+        topic: Option<&str>,
+        after: Option<TimeoutId>,
+        max: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
+        self.0.dead_letters(topic, after, max)
+    }
+
+    fn counts(&mut self) -> Result<Counts, StoreError> {
+        self.0.counts()
     }
 }

@@ -27,7 +27,6 @@
 //! | the end of a lease, also while the machine is suspended | [`LeaseTime`] |
 //! | the start of virtual time, and lengths of time in microseconds | [`VIRTUAL_START`], [`micros`], [`between`] |
 
-mod boxed;
 mod dead_letter;
 mod divider;
 mod due;
@@ -93,6 +92,8 @@ pub type TransactionWork<'w> =
     &'w mut dyn for<'t> FnMut(&'t mut dyn StoreTransaction, Option<&'t dyn Any>) -> Result<(), StoreError>;
 
 /// A store of timeouts. One thread uses it, and all calls may block.
+///
+/// A timer takes any store, or a `Box<dyn Store>` that is chosen while the program runs.
 pub trait Store: Reader + 'static {
     /// Returns a description for log events and metrics, such as `sqlite:timeouts.db`.
     fn describe(&self) -> String;
@@ -360,5 +361,11 @@ pub trait Store: Reader + 'static {
     /// over.
     fn leave(&mut self) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+impl<S: Store> From<S> for Box<dyn Store> {
+    fn from(store: S) -> Self {
+        Box::new(store)
     }
 }

@@ -25,20 +25,20 @@ impl Attempts {
 }
 
 /// A store around another one. It sends a line for each attempt whose end is durable.
-pub(crate) struct Announcing<S> {
-    store: S,
+pub(crate) struct Announcing {
+    store: Box<dyn Store>,
     attempts: Attempts,
     lines: Sender<String>,
 }
 
-impl<S: Store> Announcing<S> {
-    pub(crate) fn new(store: S, lines: Sender<String>) -> (Self, Attempts) {
+impl Announcing {
+    pub(crate) fn new(store: Box<dyn Store>, lines: Sender<String>) -> (Self, Attempts) {
         let attempts = Attempts::default();
         (Self { store, attempts: attempts.clone(), lines }, attempts)
     }
 }
 
-impl<S: Store> Reader for Announcing<S> {
+impl Reader for Announcing {
     fn dead_letters(
         &mut self,
         topic: Option<&str>,
@@ -53,7 +53,7 @@ impl<S: Store> Reader for Announcing<S> {
     }
 }
 
-impl<S: Store> Store for Announcing<S> {
+impl Store for Announcing {
     fn write(&mut self, batch: &[Operation], until: Instant) -> Result<Vec<Outcome>, StoreError> {
         let outcomes = self.store.write(batch, until)?;
         let now = self.store.now();

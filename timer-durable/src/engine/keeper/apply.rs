@@ -10,13 +10,13 @@ use crate::figures::count;
 use crate::lateness::DurableLateness;
 use crate::message::{AttemptEnd, AttemptResult};
 use crate::retry::Retry;
-use crate::store::{Micros, Position, Store};
+use crate::store::{Micros, Position};
 use crate::time::{between, micros};
 use crate::transaction::{Attempt, Insert, Operation, Outcome};
 use std::time::Instant;
 use timer_executor::Task;
 
-impl<S: Store> Keeper<S> {
+impl Keeper {
     /// Applies the outcome of a call to the memory. Returns the new position of a timeout that the
     /// call has moved.
     pub(super) fn apply_call(&mut self, operation: &Operation, outcome: &Outcome, now: Micros) -> Option<Position> {

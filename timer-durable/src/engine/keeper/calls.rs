@@ -8,12 +8,12 @@ use crate::engine::unwritten::{LoneCall, MAX_WAIT, Waited, Work, answer_of};
 use crate::error::Error;
 use crate::figures::count;
 use crate::message::Answer;
-use crate::store::{Store, StoreError};
+use crate::store::StoreError;
 use crate::transaction::{Operation, Outcome};
 use crate::work::{self, Transaction};
 use std::time::Instant;
 
-impl<S: Store> Keeper<S> {
+impl Keeper {
     /// Writes a call. If its timeout is locked or the store cannot be reached, the call waits,
     /// unless it has waited for too long.
     pub(super) fn write_alone(&mut self, call: LoneCall, waited: Waited) {

@@ -7,11 +7,11 @@ use crate::error::Error;
 use crate::figures::count;
 use crate::lateness::DurableLateCause;
 use crate::message::{Answer, Message, Reply, Request};
-use crate::store::{Micros, Store};
+use crate::store::Micros;
 use std::collections::HashMap;
 use std::time::Duration;
 
-impl<S: Store> Keeper<S> {
+impl Keeper {
     /// Collects messages and due timeouts into a batch.
     pub(super) fn collect(&mut self, first: Option<Message>) -> Collection {
         // The keeper may have joined the store again at the beginning of the turn.
@@ -133,7 +133,7 @@ impl<S: Store> Keeper<S> {
             Message::Pause { topic, is_paused, reply } => {
                 self.write_alone(LoneCall::Pause(topic, is_paused, reply), Waited::default());
             }
-            Message::UseStore(visit) => visit(&mut self.store),
+            Message::UseStore(visit) => visit(&mut *self.store),
             Message::Stop { until, reply } => {
                 // On virtual time nobody takes turns while the caller waits.
                 let until = if self.failures.clock().is_virtual() { Some(self.present()) } else { until };

@@ -5,7 +5,7 @@ use crate::TimeoutId;
 use crate::engine::failures::MAX_PAUSE;
 use crate::engine::unwritten::{Collection, MAX_WAIT, Origin, Waited, Work, answer_of};
 use crate::lateness::DurableLateCause;
-use crate::store::{Position, Store, StoreError};
+use crate::store::{Position, StoreError};
 use crate::transaction::{Operation, Outcome};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// The longest pause after a refusal.
 const MAX_REFUSED: Duration = Duration::from_secs(30);
 
-impl<S: Store> Keeper<S> {
+impl Keeper {
     /// Writes a batch and applies the outcomes. Operations that the store has not reached before
     /// `until` wait for the next turn.
     pub(super) fn write(&mut self, collection: Collection, waited: Waited, until: Instant) {

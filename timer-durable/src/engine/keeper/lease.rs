@@ -2,9 +2,8 @@
 
 use super::Keeper;
 use crate::TimeoutId;
-use crate::store::Store;
 
-impl<S: Store> Keeper<S> {
+impl Keeper {
     /// Becomes a new instance and empties the memory.
     pub(super) fn rejoin(&mut self) {
         self.executors.term().finish();

@@ -5,7 +5,7 @@ use crate::TimeoutId;
 use crate::engine::queue::Places;
 use crate::engine::record::MIN_AGE;
 use crate::engine::unwritten::{Collection, Origin};
-use crate::store::{Filter, Micros, Position, Store, StoreError, TimeoutState};
+use crate::store::{Filter, Micros, Position, StoreError, TimeoutState};
 use crate::time::micros;
 use crate::transaction::Operation;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The number of rows that a look at the oldest timeouts reads, besides one of each shelf.
 const ROWS: usize = 256;
 
-impl<S: Store> Keeper<S> {
+impl Keeper {
     /// Reads which topics are paused and which have shelves. Returns an error if a topic is limited
     /// and the store has no shelves.
     pub(super) fn open_gates(&mut self) -> Result<(), StoreError> {

@@ -64,8 +64,8 @@ pub(crate) enum Flow {
 
 /// The keeper, which conducts its parts. They are dropped in their order, the store before the
 /// inbox.
-pub(crate) struct Keeper<S> {
-    store: S,
+pub(crate) struct Keeper {
+    store: Box<dyn Store>,
     settings: Arc<Settings>,
     unwritten: Unwritten,
     queue: Queue,
@@ -77,10 +77,10 @@ pub(crate) struct Keeper<S> {
     inbox: Receiver<Message>,
 }
 
-impl<S: Store> Keeper<S> {
+impl Keeper {
     /// Joins the store and creates a keeper with an empty memory.
     pub(crate) fn new(
-        mut store: S,
+        mut store: Box<dyn Store>,
         settings: Settings,
         channel: (Sender<Message>, Receiver<Message>),
         figures: Arc<Figures>,

@@ -3,14 +3,14 @@
 use super::Keeper;
 use crate::figures::Figures;
 use crate::lateness::DurableLateCause;
-use crate::store::{Micros, Store, StoreError};
+use crate::store::{Micros, StoreError};
 use std::time::{Duration, Instant};
 
 /// The time for which a turn writes. Other calls must not wait behind one statement after the other
 /// that waits for a lock.
 const MAX_WRITING: Duration = Duration::from_millis(100);
 
-impl<S: Store> Keeper<S> {
+impl Keeper {
     /// Returns the current time on the store's clock.
     pub(crate) fn now(&self) -> Micros {
         self.store.now()

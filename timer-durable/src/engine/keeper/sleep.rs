@@ -2,7 +2,7 @@
 
 use super::Keeper;
 use crate::message::Message;
-use crate::store::{Micros, Store};
+use crate::store::Micros;
 use crate::time::micros;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ enum Sleep {
     No,
 }
 
-impl<S: Store> Keeper<S> {
+impl Keeper {
     /// Returns the first time at which a timeout in memory may begin.
     pub(crate) fn next_due(&self) -> Option<Micros> {
         if self.attempts.free() == 0 {
