@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use timer_durable::Store;
+use timer_durable::store::Store;
 use timer_durable_postgres::PostgresStore;
 use timer_durable_sqlite::{SqliteHandle, SqliteStore};
 

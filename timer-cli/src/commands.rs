@@ -4,8 +4,9 @@ use std::error::Error;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::json;
+use timer_durable::store::{Reader, Store};
 use timer_durable::transaction::{Operation, Outcome, Target};
-use timer_durable::{DeadLetter, Filter, PendingRow, Reader, Store, TimeoutId};
+use timer_durable::{DeadLetter, Filter, PendingRow, TimeoutId};
 
 use crate::args::{Command, Options};
 use crate::open;

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use timer_durable::{Reader, Store};
+use timer_durable::store::{Reader, Store};
 use timer_durable_postgres::{PostgresReader, PostgresStore};
 use timer_durable_sqlite::{SqliteReader, SqliteStore};
 

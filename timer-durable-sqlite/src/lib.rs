@@ -81,7 +81,8 @@ use slots::PageTopics;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tally::Tally;
-use timer_durable::store::{Divider, Micros, StoreError};
+use timer_durable::StoreError;
+use timer_durable::store::{Divider, Micros};
 use unreadable::UnreadableRows;
 
 /// The shortest time between two writes of the latest time. Only commits that happen anyway write

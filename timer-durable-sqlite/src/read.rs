@@ -10,10 +10,9 @@ use super::slots::{SHELF, WIDTH};
 use super::unreadable::is_unreadable;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params, params_from_iter};
-use timer_durable::store::{
-    Counts, DueCounts, Filter, Micros, Pending, PendingRow, Position, StoredPending, TimeoutState, TopicDue,
-};
+use timer_durable::store::{DueCounts, Micros, Position, StoredPending};
 use timer_durable::transaction::Target;
+use timer_durable::{Counts, Filter, Pending, PendingRow, TimeoutState, TopicDue};
 
 /// The columns of a row. `?1` is the epoch whose timeouts run.
 const COLUMNS: &str = "id, due, topic, key, attempt, period, planned is not null and attempt > forgiven,

@@ -7,11 +7,9 @@ use super::owner::KnownFile;
 use super::{SqliteStore, failed, read, unreadable};
 use rusqlite::Connection;
 use std::path::Path;
-use timer_durable::TimeoutId;
-use timer_durable::store::{
-    Counts, DeadLetter, Filter, Micros, PendingRow, Reader, StoreError, StoredPending, TopicDue,
-};
+use timer_durable::store::{Micros, Reader, StoredPending};
 use timer_durable::transaction::Target;
+use timer_durable::{Counts, DeadLetter, Filter, PendingRow, StoreError, TimeoutId, TopicDue};
 
 /// A connection that reads an SQLite file, which another process may own.
 ///
@@ -21,7 +19,8 @@ use timer_durable::transaction::Target;
 /// # Examples
 ///
 /// ```no_run
-/// use timer_durable::{Filter, Reader};
+/// use timer_durable::Filter;
+/// use timer_durable::store::Reader;
 /// use timer_durable_sqlite::SqliteReader;
 ///
 /// let mut file = SqliteReader::open("timeouts.db")?;

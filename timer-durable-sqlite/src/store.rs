@@ -10,9 +10,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use timer_durable::TimeoutId;
-use timer_durable::store::{Connect, Divided, Micros, Position, Reader, Store, StoreError, TransactionWork, Upkeep};
+use timer_durable::store::{Connect, Divided, Micros, Position, Reader, Store, TransactionWork, Upkeep};
 use timer_durable::transaction::{Operation, Outcome, are_accepted};
+use timer_durable::{StoreError, TimeoutId};
 
 /// The longest sleep of the keeper while timeouts wait for the wall clock. Nothing tells it of a
 /// step forward or of a suspend.

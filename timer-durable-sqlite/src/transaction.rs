@@ -4,7 +4,8 @@ use super::clock::Clock;
 use super::failed;
 use super::rows::{self, Instance};
 use rusqlite::Connection;
-use timer_durable::store::{Micros, StoreError, StoreTransaction};
+use timer_durable::StoreError;
+use timer_durable::store::{Micros, StoreTransaction};
 use timer_durable::transaction::{Operation, Outcome};
 
 /// A transaction of the user, with the operations that it has executed.

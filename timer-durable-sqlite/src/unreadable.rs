@@ -7,9 +7,9 @@
 use super::ids::{blob, id};
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Params, Result, Row, Statement, params};
-use timer_durable::TimeoutId;
-use timer_durable::store::{DeadLetter, Micros};
+use timer_durable::store::Micros;
 use timer_durable::transaction::Operation;
+use timer_durable::{DeadLetter, TimeoutId};
 
 /// Returns `true` if an error belongs to the row that a statement is about, and not to the store.
 pub(super) fn is_of_row(error: &rusqlite::Error) -> bool {

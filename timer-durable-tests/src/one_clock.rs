@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use timer_core::{ManualDriver, Timeout, Timer};
-use timer_durable::{Due, DurableTimer, DurableTimerBuilder, MemoryStore, Retry, Store, VirtualClock};
+use timer_durable::store::Store;
+use timer_durable::{Due, DurableTimer, DurableTimerBuilder, MemoryStore, Retry, VirtualClock};
 
 use crate::t;
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use timer_durable::{Due, DurableTimer, Retry, Store, Topic, TopicDue};
+use timer_durable::store::Store;
+use timer_durable::{Due, DurableTimer, Retry, Topic, TopicDue};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const TOPICS: [Topic<()>; 2] = [Topic::new("a"), Topic::new("b")];

@@ -125,9 +125,11 @@ pub use retry::{Later, Retry};
 pub use schedule::{DueTime, NewTimeout, Schedule};
 pub use shutdown::DurableStopReport;
 pub use stats::Stats;
-pub use store::{
-    Counts, DeadLetter, Filter, Membership, Pending, PendingRow, Reader, Store, StoreError, TimeoutState, TopicDue,
-};
+pub use store::dead_letter::DeadLetter;
+pub use store::due::TopicDue;
+pub use store::error::StoreError;
+pub use store::figures::{Counts, Membership};
+pub use store::pending::{Filter, Pending, PendingRow, TimeoutState};
 pub use timer::DurableTimer;
 pub use timetable::DurableTimetable;
 pub use topic::Topic;

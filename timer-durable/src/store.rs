@@ -27,22 +27,24 @@
 //! | the end of a lease, also while the machine is suspended | [`LeaseTime`] |
 //! | the start of virtual time, and lengths of time in microseconds | [`VIRTUAL_START`], [`micros`], [`between`] |
 
-mod dead_letter;
+pub(crate) mod dead_letter;
 mod divider;
-mod due;
-mod error;
-mod figures;
-mod pending;
+pub(crate) mod due;
+pub(crate) mod error;
+pub(crate) mod figures;
+pub(crate) mod pending;
 mod position;
 mod reader;
 
 pub use crate::time::{LeaseTime, Micros, VIRTUAL_START, between, micros};
-pub use dead_letter::DeadLetter;
+pub(crate) use dead_letter::DeadLetter;
 pub use divider::{Divided, Divider};
-pub use due::{DueCounts, TopicDue};
-pub use error::StoreError;
-pub use figures::{Counts, Membership};
-pub use pending::{Filter, Pending, PendingRow, StoredPending, TimeoutState};
+pub use due::DueCounts;
+pub(crate) use due::TopicDue;
+pub(crate) use error::StoreError;
+pub(crate) use figures::{Counts, Membership};
+pub use pending::StoredPending;
+pub(crate) use pending::{Filter, Pending, PendingRow, TimeoutState};
 pub use position::Position;
 pub use reader::{Connect, Reader};
 

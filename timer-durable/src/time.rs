@@ -45,7 +45,7 @@ pub fn between(from: Micros, to: Micros) -> Duration {
 /// # Examples
 ///
 /// A store takes the time before it sends a renewal, and returns the end of the lease from
-/// [`Store::lease_end`](crate::Store::lease_end):
+/// [`Store::lease_end`](crate::store::Store::lease_end):
 ///
 /// ```
 /// use std::time::{Duration, Instant};

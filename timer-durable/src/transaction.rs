@@ -223,7 +223,7 @@ pub enum Operation {
     /// Deletes a dead letter.
     Purge(TimeoutId),
     /// Begins an attempt of a timeout that is due, or puts it on the shelf of its topic, see
-    /// [`Store::set_blocked`](crate::Store::set_blocked).
+    /// [`Store::set_blocked`](crate::store::Store::set_blocked).
     Begin(TimeoutId),
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 use fastrand::Rng;
 use half_a_year::{Note, Shop};
 use timer_adapters::tokio;
-use timer_durable::{DurableTimerBuilder, MemoryStore, Store, VirtualClock};
+use timer_durable::store::Store;
+use timer_durable::{DurableTimerBuilder, MemoryStore, VirtualClock};
 use timer_durable_sqlite::SqliteStore;
 use tokio::time::{Instant, sleep};
 

@@ -4,7 +4,8 @@ use super::subject::{Micros, OnRun, Subject, payload};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
-use timer_durable::{Call, Due, DurableTimer, DurableTimerBuilder, Store, TimeoutId, Topic};
+use timer_durable::store::Store;
+use timer_durable::{Call, Due, DurableTimer, DurableTimerBuilder, TimeoutId, Topic};
 use timer_durable_postgres::PostgresStore;
 use timer_durable_sqlite::SqliteStore;
 

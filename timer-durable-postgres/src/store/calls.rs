@@ -9,9 +9,9 @@ use super::{PostgresStore, connect, lost};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use timer_durable::TimeoutId;
-use timer_durable::store::{Connect, Divided, Membership, Micros, Position, Reader, Store, StoreError, Upkeep};
+use timer_durable::store::{Connect, Divided, Micros, Position, Reader, Store, Upkeep};
 use timer_durable::transaction::{Operation, Outcome, are_accepted};
+use timer_durable::{Membership, StoreError, TimeoutId};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 

@@ -10,7 +10,8 @@ use super::agenda::Task;
 use super::look::{COLLECTED, Findings, Frontier, LOCKED, NEXT_XID, NODES, OPEN_XID, SEEN, UNOWNED};
 use super::{PostgresStore, write};
 use std::time::{Duration, Instant};
-use timer_durable::store::{Divided, Divider, Position, Store, StoreError};
+use timer_durable::StoreError;
+use timer_durable::store::{Divided, Divider, Position, Store};
 
 /// The longest time between two looks. A notification brings the next one forward.
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -7,7 +7,7 @@ use super::{look, pooler};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
-use timer_durable::store::StoreError;
+use timer_durable::StoreError;
 use tokio_postgres::{Row, Statement};
 use uuid::Uuid;
 

@@ -3,9 +3,8 @@
 use super::column::uuid;
 use super::write::{self, Writer};
 use std::collections::HashSet;
-use timer_durable::TimeoutId;
-use timer_durable::store::StoreError;
 use timer_durable::transaction::{Operation, Target};
+use timer_durable::{StoreError, TimeoutId};
 use uuid::Uuid;
 
 /// If more timeouts than this are remembered, all of them are forgotten.

@@ -8,9 +8,8 @@ use super::listen::Listener;
 use super::look::Frontier;
 use super::{PostgresStore, SHARDS, lost};
 use std::time::{Duration, Instant};
-use timer_durable::TimeoutId;
-use timer_durable::store::LeaseTime;
-use timer_durable::store::{Micros, Store, StoreError, Upkeep};
+use timer_durable::store::{LeaseTime, Micros, Store, Upkeep};
+use timer_durable::{StoreError, TimeoutId};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 

@@ -57,9 +57,9 @@ use query_error::QueryError;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use timer_durable::Call;
-use timer_durable::store::{Divider, Membership, Store, StoreError};
+use timer_durable::store::{Divider, Store};
 use timer_durable::transaction::Target;
+use timer_durable::{Call, Membership, StoreError};
 use tombstones::Removal;
 
 /// The number of shards.

@@ -4,7 +4,8 @@ use super::column::uuid;
 use super::{PostgresStore, SHARDS, write};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use timer_durable::store::{Position, StoreError};
+use timer_durable::StoreError;
+use timer_durable::store::Position;
 use uuid::Uuid;
 
 /// Returns the number of rows that are read of each shard at first, for a page of `max` rows.

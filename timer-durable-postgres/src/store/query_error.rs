@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::time::Duration;
-use timer_durable::store::StoreError;
+use timer_durable::StoreError;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 

@@ -10,11 +10,9 @@ use super::query_error::QueryError;
 use super::statements::SHELVES;
 use super::{SHARDS, write};
 use std::ops::Range;
-use timer_durable::TimeoutId;
-use timer_durable::store::{
-    Counts, DeadLetter, DueCounts, Filter, Micros, Pending, PendingRow, Position, StoredPending, TimeoutState, TopicDue,
-};
+use timer_durable::store::{DueCounts, Micros, Position, StoredPending};
 use timer_durable::transaction::Target;
+use timer_durable::{Counts, DeadLetter, Filter, Pending, PendingRow, TimeoutId, TimeoutState, TopicDue};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 

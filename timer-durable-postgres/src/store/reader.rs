@@ -8,11 +8,9 @@ use super::query_error::QueryError;
 use super::{PostgresOptions, PostgresStore, link, read};
 use std::fmt;
 use std::time::Duration;
-use timer_durable::TimeoutId;
-use timer_durable::store::{
-    Counts, DeadLetter, Filter, Micros, PendingRow, Reader, StoreError, StoredPending, TopicDue,
-};
+use timer_durable::store::{Micros, Reader, StoredPending};
 use timer_durable::transaction::Target;
+use timer_durable::{Counts, DeadLetter, Filter, PendingRow, StoreError, TimeoutId, TopicDue};
 
 /// A connection that reads a PostgreSQL database, which nodes may use.
 ///
@@ -23,7 +21,8 @@ use timer_durable::transaction::Target;
 /// # Examples
 ///
 /// ```no_run
-/// use timer_durable::{Filter, Reader};
+/// use timer_durable::Filter;
+/// use timer_durable::store::Reader;
 /// use timer_durable_postgres::PostgresReader;
 ///
 /// let mut database = PostgresReader::connect("postgres://shop@db.example/shop")?;

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use timer_durable::store::{Position, Store};
-use timer_durable::{DurableTimer, Error, Filter, IfPending, PendingRow, Reader, Schedule, StoreError, TimeoutState};
+use timer_durable::store::{Position, Reader, Store};
+use timer_durable::{DurableTimer, Error, Filter, IfPending, PendingRow, Schedule, StoreError, TimeoutState};
 use timer_durable_postgres::PostgresStore;
 
 use super::Database;

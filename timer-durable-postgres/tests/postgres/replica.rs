@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use timer_durable::Reader;
-use timer_durable::store::Store;
+use timer_durable::store::{Reader, Store};
 use timer_durable_postgres::{ConnectError, PostgresReader};
 
 use super::Node;

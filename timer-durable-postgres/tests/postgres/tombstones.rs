@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use timer_durable::store::{Store, StoreError};
+use timer_durable::StoreError;
+use timer_durable::store::Store;
 
 use super::locks::Session;
 use super::{Database, LEASE};

@@ -5,8 +5,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use futures::executor::block_on;
+use timer_durable::store::Reader;
 use timer_durable::transaction::Target;
-use timer_durable::{Due, DurableTimer, Error, Filter, IfPending, Reader, Retry, Schedule, TimeoutState};
+use timer_durable::{Due, DurableTimer, Error, Filter, IfPending, Retry, Schedule, TimeoutState};
 use timer_durable_sqlite::{OpenError, SqliteReader, SqliteStore};
 
 use crate::processes::{CHILD, child};

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use timer_durable::TimeoutId;
-use timer_durable::store::{Counts, Position, Reader, Store};
+use timer_durable::store::{Position, Reader, Store};
 use timer_durable::transaction::{Insert, NextRun, Operation, Outcome, Target};
+use timer_durable::{Counts, TimeoutId};
 use timer_durable_sqlite::SqliteStore;
 
 use timer_durable_tests::folder::Folder;

@@ -26,7 +26,7 @@ impl TopicDue {
 ///
 /// # Examples
 ///
-/// A store counts its rows for [`Reader::due_within`](crate::Reader::due_within):
+/// A store counts its rows for [`Reader::due_within`](crate::store::Reader::due_within):
 ///
 /// ```
 /// use timer_durable::store::DueCounts;
@@ -45,7 +45,7 @@ pub struct DueCounts<'d> {
 
 impl<'d> DueCounts<'d> {
     /// Returns no counts yet. The delays ascend, as those of
-    /// [`Reader::due_within`](crate::Reader::due_within) do.
+    /// [`Reader::due_within`](crate::store::Reader::due_within) do.
     #[must_use]
     pub fn new(delays: &'d [Micros]) -> Self {
         Self { delays, topics: BTreeMap::new() }

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use timer_durable::store::Store;
 use timer_durable::{
-    Due, DurableTimer, Error, Fault, IfPending, MemoryStore, Retry, Schedule, ScheduleAnswer, Store, TimeoutId, Topic,
+    Due, DurableTimer, Error, Fault, IfPending, MemoryStore, Retry, Schedule, ScheduleAnswer, TimeoutId, Topic,
 };
 
 use crate::t;

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::executor::block_on;
+use timer_durable::store::Reader;
 use timer_durable::transaction::Operation;
 use timer_durable::{
-    Due, DurableTimer, DurableTimerBuilder, Error, IfPending, ManualDurableDriver, MemoryStore, Reader, Retry,
-    Schedule, Topic,
+    Due, DurableTimer, DurableTimerBuilder, Error, IfPending, ManualDurableDriver, MemoryStore, Retry, Schedule, Topic,
 };
 use timer_executor::ThreadPoolExecutor;
 

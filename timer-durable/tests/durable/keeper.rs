@@ -167,7 +167,7 @@ fn a_refused_end_or_begin_waits_alone() {
             assert_eq!(ran.recv_timeout(LONG).unwrap(), "bad");
         }
         assert_eq!(timer.stop(LONG).wait().unwrap().unfinished, 0);
-        assert_eq!(timer_durable::Reader::counts(&mut store.memory.clone()).unwrap().pending, 0);
+        assert_eq!(timer_durable::store::Reader::counts(&mut store.memory.clone()).unwrap().pending, 0);
     }
 }
 
@@ -204,7 +204,7 @@ fn calls_about_one_key_keep_their_order() {
         let _ended = released.recv();
         None
     });
-    let now = timer_durable::Store::now(&store);
+    let now = timer_durable::store::Store::now(&store);
     let first = timer.schedule(t(), Schedule::after(LONG).key("hot"), &"a".to_owned());
     let calls: Vec<_> = (0..100).map(|n| timer.reset(t::<()>(), "hot", Duration::from_micros(n))).collect();
     drop(release);

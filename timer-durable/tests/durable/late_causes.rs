@@ -8,11 +8,11 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use timer_durable::DurableLateCause::{self, Executor, Lease, Paused, Places, PutBack, Rate, Store as AtWork, System};
-use timer_durable::store::StoreTransaction;
+use timer_durable::store::{Store, StoreTransaction};
 use timer_durable::transaction::{Insert, Operation};
 use timer_durable::{
     Due, DurableLateness, DurableTimer, DurableTimerBuilder, Fault, ManualDurableDriver, MemoryStore, Retry, Schedule,
-    Store, TimeoutId, Topic,
+    TimeoutId, Topic,
 };
 use timer_executor::{Task, ThreadPoolExecutor};
 

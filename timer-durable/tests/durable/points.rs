@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use timer_durable::store::StoreTransaction;
+use timer_durable::store::{Store, StoreTransaction};
 use timer_durable::transaction::Operation;
 use timer_durable::{
-    Done, Due, DurableTimer, Error, Fault, FaultPoint, MemoryStore, Retry, Schedule, Store, StoreError, Topic,
+    Done, Due, DurableTimer, Error, Fault, FaultPoint, MemoryStore, Retry, Schedule, StoreError, Topic,
 };
 
 use crate::t;

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use timer_durable::store::Store;
 use timer_durable::{
     CancelAnswer, Due, DurableTimer, Error, Fault, FaultPoint, IfPending, ManualDurableDriver, MemoryStore,
-    ResetAnswer, Retry, Schedule, ScheduleAnswer, Store, TimeoutId,
+    ResetAnswer, Retry, Schedule, ScheduleAnswer, TimeoutId,
 };
 
 use crate::t;

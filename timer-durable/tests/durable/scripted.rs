@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use timer_durable::store::{Counts, Divided, Divider, Micros, Position, StoredPending, Upkeep};
+use timer_durable::store::{Divided, Divider, Micros, Position, Reader, Store, StoredPending, Upkeep};
 use timer_durable::transaction::{Operation, Outcome, Target};
-use timer_durable::{DeadLetter, MemoryStore, Reader, Store, StoreError, TimeoutId};
+use timer_durable::{Counts, DeadLetter, MemoryStore, StoreError, TimeoutId};
 
 type OnWrite = Box<dyn FnMut(&[Operation]) -> Option<StoreError> + Send>;
 type IsRefused = Box<dyn FnMut(&Operation) -> bool + Send>;

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::executor::block_on;
+use timer_durable::store::Store;
 use timer_durable::{
     CancelAnswer, Due, DurableTimer, Error, IfPending, ManualDurableDriver, MemoryStore, ResetAnswer, Retry, Schedule,
-    ScheduleAnswer, Store, Topic,
+    ScheduleAnswer, Topic,
 };
 
 use crate::t;
@@ -118,7 +119,7 @@ fn work_may_drop_the_last_handle() {
     timer.new_timeout(t(), SECOND, &()).wait().unwrap();
     *slot.lock().unwrap() = Some(timer);
     assert_eq!(driver.advance(SECOND), 1);
-    assert_eq!(timer_durable::Reader::counts(&mut store.clone()).unwrap().pending, 0, "D2");
+    assert_eq!(timer_durable::store::Reader::counts(&mut store.clone()).unwrap().pending, 0, "D2");
 }
 
 #[test]

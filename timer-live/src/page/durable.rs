@@ -4,8 +4,9 @@ use super::history::{Counts, History};
 use super::json::Json;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
-use timer_durable::store::Membership;
-use timer_durable::{BOUNDS, DurableLateCause, DurableLateRun, DurableTimetable, Stats, TopicDue, TopicStats};
+use timer_durable::{
+    BOUNDS, DurableLateCause, DurableLateRun, DurableTimetable, Membership, Stats, TopicDue, TopicStats,
+};
 use timer_metrics::{DurableMetrics, DurableSnapshot};
 
 /// The age of a lease above which a probe fails. The alert `DurableLeaseOld` has the same.

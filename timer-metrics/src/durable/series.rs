@@ -3,8 +3,7 @@
 use super::DurableMetrics;
 use super::snapshot::DurableSnapshot;
 use crate::series::{BOUND, Exported, Kind, Labeled, Sample, Series, TimerSet, by_cause, single};
-use timer_durable::store::Membership;
-use timer_durable::{BOUNDS, Histogram, Stats, TopicDue, TopicStats};
+use timer_durable::{BOUNDS, Histogram, Membership, Stats, TopicDue, TopicStats};
 
 /// The name of the label of series that have one number for each topic.
 const TOPIC: &str = "topic";

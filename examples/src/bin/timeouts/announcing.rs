@@ -8,9 +8,9 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use timer_durable::store::{Counts, Micros, Position, TransactionWork, Upkeep};
+use timer_durable::store::{Micros, Position, Reader, Store, TransactionWork, Upkeep};
 use timer_durable::transaction::{Operation, Outcome};
-use timer_durable::{DeadLetter, Membership, Reader, Store, StoreError, TimeoutId};
+use timer_durable::{Counts, DeadLetter, Membership, StoreError, TimeoutId};
 
 /// The keys and lags of attempts that have begun and whose end is not durable.
 #[derive(Clone, Default)]

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 use std::time::Instant;
-use timer_durable::store::{Counts, Membership, Micros, Position};
+use timer_durable::store::{Micros, Position, Reader, Store};
 use timer_durable::transaction::{Operation, Outcome};
-use timer_durable::{DeadLetter, MemoryStore, Reader, Store, StoreError, TimeoutId};
+use timer_durable::{Counts, DeadLetter, Membership, MemoryStore, StoreError, TimeoutId};
 
 /// A store that says that it is shared, and does not know how many timeouts are pending.
 pub(crate) struct Shared {
