@@ -1,6 +1,7 @@
 //! `cargo xtask api`, which keeps the public API of each library as text under `docs/api`, so that
 //! a change of it is seen in review.
 
+use std::collections::HashSet;
 use std::fs;
 
 use xshell::{Shell, cmd};
@@ -44,10 +45,26 @@ fn public_api(sh: &Shell, library: &str) -> Result<String> {
     let own: Vec<&str> = all.split(',').filter_map(|feature| feature.strip_prefix(&format!("{library}/"))).collect();
     let own = own.join(",");
     // Omits derived, blanket and auto-trait implementations.
-    let text = cmd!(sh, "cargo +nightly public-api -p {library} --features {own} -sss");
-    let mut text = text.ignore_stderr().read()?;
-    text.push('\n');
-    Ok(text)
+    let text = cmd!(sh, "cargo +nightly public-api -p {library} --features {own} -sss").ignore_stderr().read()?;
+    Ok(without_repeats(&text))
+}
+
+/// Leaves out the functions of an implementation, which are those of its trait, and lines that
+/// stood before. An implementation is listed with its trait and with its type.
+fn without_repeats(text: &str) -> String {
+    let mut kept = String::new();
+    let mut seen = HashSet::new();
+    let mut function_of_trait = None;
+    for line in text.lines() {
+        if line.starts_with("impl") {
+            let implemented = line.split(" where ").next().and_then(|line| line.split_once(" for "));
+            function_of_trait = implemented.map(|(_, of)| format!("pub fn {of}::"));
+        }
+        if function_of_trait.as_ref().is_none_or(|function| !line.starts_with(function)) && seen.insert(line) {
+            kept.extend([line, "\n"]);
+        }
+    }
+    kept
 }
 
 /// Returns the lines that only one of two texts has, marked with `-` or `+`.
@@ -64,5 +81,13 @@ mod tests {
     fn differences_are_the_lines_of_one_side() {
         let found: Vec<_> = super::differences("a\nb\nc", "a\nc\nd").collect();
         assert_eq!(found, ["- b", "+ d"]);
+    }
+
+    #[test]
+    fn an_implementation_stands_once_without_the_functions_of_its_trait() {
+        let of_trait = "pub trait a::T\npub fn a::T::f()\n";
+        let of_type = "impl a::T for a::S<P> where P: a::T\npub type a::S<P>::Output = ()\n";
+        let text = format!("{of_trait}{of_type}pub fn a::S<P>::f()\npub struct a::S<P>\n{of_type}pub fn a::free()\n");
+        assert_eq!(super::without_repeats(&text), format!("{of_trait}{of_type}pub struct a::S<P>\npub fn a::free()\n"));
     }
 }
