@@ -199,7 +199,7 @@ impl DurableTimerBuilder {
     /// - [`Error::ThreadRefused`] if the system refuses the keeper's thread or a thread of the
     ///   default executor.
     pub fn open(self, store: impl Into<Box<dyn Store>>) -> Call<DurableTimer> {
-        self.check().and_then(|()| self.start(store.into())).into()
+        Call::from_result(self.check().and_then(|()| self.start(store.into())))
     }
 
     /// Opens a store on the keeper's thread.

@@ -64,6 +64,11 @@ impl<T> Call<T> {
         Self { state: State::Ready(Some(answer)), yields: 0 }
     }
 
+    /// Returns the call, or one whose answer is the error.
+    pub(crate) fn from_result(call: Result<Self, Error>) -> Self {
+        call.unwrap_or_else(|error| Self::ready(Err(error)))
+    }
+
     /// Returns a call whose answer is read from a channel by a function.
     pub(crate) fn sent<S: Send + 'static>(
         answer: oneshot::Receiver<Result<S, Error>>,
@@ -129,7 +134,7 @@ impl<T: Send + 'static> Call<T> {
     pub fn on_thread(function: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Self {
         let (reply, answer) = Reply::new();
         let thread = thread::Builder::new().name("timer-call".to_owned()).spawn(move || reply.send(function()));
-        thread.map(|_detached| Self::sent(answer, |answer| answer)).map_err(Error::ThreadRefused).into()
+        Self::from_result(thread.map(|_detached| Self::sent(answer, |answer| answer)).map_err(Error::ThreadRefused))
     }
 
     /// Runs the steps of a call, which await other calls. Each step is taken by the thread that has
@@ -160,13 +165,6 @@ impl<T> Future for Call<T> {
                 Poll::Ready(answer)
             }
         }
-    }
-}
-
-impl<T> From<Result<Self, Error>> for Call<T> {
-    /// Returns the call, or one whose answer is the error.
-    fn from(call: Result<Self, Error>) -> Self {
-        call.unwrap_or_else(|error| Self::ready(Err(error)))
     }
 }
 

@@ -103,7 +103,7 @@ impl Client {
         read: impl FnOnce(&mut dyn Reader) -> Result<R, StoreError> + Send + 'static,
         then: impl FnOnce(R) -> Result<T, Error> + Send + 'static,
     ) -> Call<T> {
-        self.read_permits.take().map(|permit| self.read_with(Some(permit), read, then)).into()
+        Call::from_result(self.read_permits.take().map(|permit| self.read_with(Some(permit), read, then)))
     }
 
     /// Lets the thread for reads call a function, or the keeper if there is none. A function whose
@@ -125,7 +125,7 @@ impl Client {
             reply.send(result.map_err(Error::from));
             is_usable
         });
-        self.send_read(read).map(|()| Call::sent(answer, |result| result.and_then(then))).into()
+        Call::from_result(self.send_read(read).map(|()| Call::sent(answer, |result| result.and_then(then))))
     }
 
     /// Sends a read to the thread for reads, or to the keeper if there is none.

@@ -64,9 +64,8 @@ impl DurableTimer {
     #[doc(alias = "bulk")]
     pub fn schedule_many(&self, timeouts: impl IntoIterator<Item = NewTimeout>) -> Call<Vec<ScheduleAnswer>> {
         let client = &self.inner.client;
-        let call = check(client, timeouts)
-            .map(|many| client.ask(|reply| Message::ScheduleMany(many, reply), |answers| answers));
-        call.into()
+        let many = check(client, timeouts);
+        Call::from_result(many.map(|many| client.ask(|reply| Message::ScheduleMany(many, reply), |answers| answers)))
     }
 
     /// Cancels the pending timeouts of a topic whose keys begin with `prefix`. An empty prefix
@@ -101,7 +100,7 @@ impl DurableTimer {
                 }
             })
         });
-        call.into()
+        Call::from_result(call)
     }
 
     /// Cancels the pending timeouts with these keys, up to 500 at a time. Returns how many were
@@ -127,7 +126,7 @@ impl DurableTimer {
                 Ok(counts)
             })
         });
-        call.into()
+        Call::from_result(call)
     }
 }
 

@@ -86,7 +86,7 @@ impl DurableTimer {
     /// and as for [`get`](Self::get).
     #[doc(alias = "scan")]
     pub fn list(&self, filter: &Filter, after: Option<&PendingRow>, limit: usize) -> Call<Vec<PendingRow>> {
-        page(filter, after, limit).map(|page| self.inner.client.read(page, Ok)).into()
+        Call::from_result(page(filter, after, limit).map(|page| self.inner.client.read(page, Ok)))
     }
 
     /// Returns up to `max` dead letters whose ids are greater than `after`, ordered by id. With a

@@ -159,7 +159,7 @@ impl DurableTimer {
                 answer.map(read)
             })
         });
-        call.into()
+        Call::from_result(call)
     }
 
     /// Cancels the pending timeout with this key.
@@ -208,7 +208,7 @@ impl DurableTimer {
             let request = Request::Reset(target, When::In(delay));
             self.inner.client.call(request, |answer| answer.map(Answer::reset))
         });
-        call.into()
+        Call::from_result(call)
     }
 }
 
