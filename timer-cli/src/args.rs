@@ -22,7 +22,10 @@ pub(crate) enum Command {
     },
     Run(Target),
     /// `None` is all dead letters.
-    Requeue(Option<TimeoutId>),
+    Requeue {
+        id: Option<TimeoutId>,
+        without_key: bool,
+    },
     Purge(Option<TimeoutId>),
     Pause(String),
     Resume(String),
@@ -67,6 +70,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
     let mut within = None;
     let mut limit = None;
     let mut json = false;
+    let mut without_key = false;
     let mut words = Vec::new();
     while let Some(arg) = parser.next()? {
         match arg {
@@ -77,6 +81,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
             Arg::Long("within") => within = Some(parser.value()?.parse_with(humantime::parse_duration)?),
             Arg::Long("limit") => limit = Some(parser.value()?.parse()?),
             Arg::Long("json") => json = true,
+            Arg::Long("without-key") => without_key = true,
             Arg::Short('h') | Arg::Long("help") => return Ok(Parsed::Help),
             Arg::Short('V') | Arg::Long("version") => return Ok(Parsed::Version),
             Arg::Value(word) => words.push(word.string()?),
@@ -93,12 +98,16 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
         ("--state", state.is_some(), &["list"]),
         ("--within", within.is_some(), &["list"]),
         ("--limit", limit.is_some(), &["list", "dead"]),
+        ("--without-key", without_key, &["requeue"]),
     ] {
         if is_given && COMMANDS.contains(&name) && !allowed.contains(&name) {
             return Err(format!("{option} goes with {}, and not with '{name}'", allowed.join(", ")).into());
         }
     }
-    let command = command(&words, topic.as_deref(), prefix.as_deref())?;
+    let mut command = command(&words, topic.as_deref(), prefix.as_deref())?;
+    if let Command::Requeue { without_key: given, .. } = &mut command {
+        *given = without_key;
+    }
     let limit = limit.unwrap_or(100);
     Ok(Parsed::Run(Options { store, command, topic, prefix, state, within, limit, json }))
 }
@@ -118,7 +127,7 @@ fn command(words: &[&str], topic: Option<&str>, prefix: Option<&str>) -> Result<
         (["show", rest @ ..], ..) => Command::Show(target(rest)?),
         (["cancel", rest @ ..], ..) => Command::Cancel(target(rest)?),
         (["run", rest @ ..], ..) => Command::Run(target(rest)?),
-        (["requeue", rest @ ..], ..) => Command::Requeue(letter(rest)?),
+        (["requeue", rest @ ..], ..) => Command::Requeue { id: letter(rest)?, without_key: false },
         (["purge", rest @ ..], ..) => Command::Purge(letter(rest)?),
         (["pause", topic], ..) => Command::Pause((*topic).to_owned()),
         (["resume", topic], ..) => Command::Resume((*topic).to_owned()),

@@ -43,8 +43,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
             let filter = Filter::new().topic(topic).key_prefix(prefix);
             open::to_change(store, |store| cancel_many(store, &filter))
         }
-        Command::Requeue(id) => open::to_change(store, |store| {
-            letters(store, options, *id, "requeued", |store, id| Operation::Requeue { id, due: store.now() })
+        Command::Requeue { id, without_key } => open::to_change(store, |store| {
+            let without_key = *without_key;
+            let requeue = |store: &dyn Store, id| Operation::Requeue { id, due: store.now(), without_key };
+            letters(store, options, *id, "requeued", requeue)
         }),
         Command::Pause(topic) => open::to_change(store, |store| pause(store, topic)),
         Command::Resume(topic) => open::to_change(store, |store| resume(store, topic)),
@@ -174,27 +176,42 @@ fn letters(
     operation: impl Fn(&dyn Store, TimeoutId) -> Operation,
 ) -> Result<(), Failure> {
     let change = |store: &mut dyn Store, id| {
-        // Only one of two letters with the same key can get the key back, so each has its own
-        // batch.
+        // The first of two letters with the same key gets it back, so each has its own batch.
         let operation = operation(store, id);
-        let is_changed = store.write(&[operation], deadline())? == [Outcome::Changed(id)];
-        if is_changed {
+        let outcome = store.write(&[operation], deadline())?.remove(0);
+        if outcome == Outcome::Changed(id) {
             print::line(&format!("{done}: {id}"))?;
         }
-        Ok::<bool, Failure>(is_changed)
+        Ok::<Outcome, Failure>(outcome)
     };
     if let Some(id) = id {
-        return if change(store, id)? { Ok(()) } else { Err("there is no such dead letter".into()) };
+        return match change(store, id)? {
+            Outcome::Changed(_) => Ok(()),
+            Outcome::Kept(holder) => Err(format!(
+                "the timeout {holder} has the key of the dead letter, and nothing was changed; see --without-key"
+            )
+            .into()),
+            _ => Err("there is no such dead letter".into()),
+        };
     }
     let mut after = None;
     let mut changed = 0;
+    let mut taken = 0;
     loop {
         let page = store.dead_letters(options.topic.as_deref(), after, PAGE)?;
         let Some(last) = page.last() else { break };
         after = Some(last.id);
         for letter in &page {
-            changed += usize::from(change(store, letter.id)?);
+            match change(store, letter.id)? {
+                Outcome::Changed(_) => changed += 1,
+                Outcome::Kept(_) => taken += 1,
+                _ => {}
+            }
         }
     }
-    Ok(print::line(&format!("{changed} {done}"))?)
+    print::line(&format!("{changed} {done}"))?;
+    match taken {
+        0 => Ok(()),
+        taken => Err(format!("{taken} stay dead, because other timeouts have their keys; see --without-key").into()),
+    }
 }

@@ -38,6 +38,7 @@ Options:
   --state STATE     list: only pending, running or retrying
   --within TIME     list: only those that are due within this time, such as 90s or 2h
   --limit N         list, dead: at most N rows [default: 100]
+  --without-key     requeue: as timeouts without keys, beside those that have the keys
   --json            one JSON object per line
   -h, --help        print this
   -V, --version     print the version

@@ -130,6 +130,38 @@ fn dead_letters_are_listed_requeued_and_purged() {
 }
 
 #[test]
+fn a_requeue_says_that_the_key_is_taken() {
+    let folder = Folder::new();
+    let file = folder.file();
+    let owner = open(&file);
+    let new = |delay| owner.schedule(CLOSE, Schedule::after(delay).key("a"), "").wait().unwrap().id();
+    let mut dead = [0, 1, 2].map(|n| {
+        let id = new(Duration::ZERO);
+        while owner.stats().buried <= n {
+            std::thread::yield_now();
+        }
+        id.to_string()
+    });
+    dead.sort();
+    let [first, second, third] = &dead;
+    owner.stop(DAY).wait().unwrap();
+    drop(owner);
+    let output = timer(&file, &["requeue", "all"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("requeued: {first}\n1 requeued\n"));
+    let refused = String::from_utf8(output.stderr).unwrap();
+    assert!(refused.contains("2 stay dead, because other timeouts have their keys"), "{refused}");
+    let refused = error(&file, &["requeue", second]);
+    assert!(refused.contains(&format!("the timeout {first} has the key of the dead letter")), "{refused}");
+    assert_eq!(lines(&file, &["requeue", second, "--without-key"]), [format!("requeued: {second}")]);
+    assert_eq!(lines(&file, &["requeue", "all", "--without-key"])[0], format!("requeued: {third}"));
+    assert_eq!(lines(&file, &["list", "--topic", "close", "--prefix", "a"]).len(), 2, "one has the key");
+    assert_eq!(lines(&file, &["counts"]), ["3 pending or running, 0 dead"]);
+    let misplaced = error(&file, &["purge", second, "--without-key"]);
+    assert!(misplaced.contains("--without-key goes with requeue"), "{misplaced}");
+}
+
+#[test]
 fn no_command_installs_the_schema() {
     let Some(server) = timer_durable_tests::postgres_server::shared() else { return };
     let (name, id) = (server.create_database(), timer_durable::TimeoutId::new().to_string());

@@ -54,7 +54,7 @@ pub(super) fn execute(db: &Connection, batch: &[Operation], instance: Instance<'
         Operation::Retry { id, attempt, due, forgive } => retry(db, *id, *attempt, *due, *forgive),
         Operation::Postpone { id, attempt, due, payload } => postpone(db, *id, *attempt, *due, payload.as_ref()),
         Operation::Bury { id, attempt, reason, next } => bury(db, *id, *attempt, reason, *next, now),
-        Operation::Requeue { id, due } => requeue(db, *id, *due),
+        Operation::Requeue { id, due, without_key } => requeue(db, *id, *due, *without_key),
         Operation::Purge(id) => purge(tombstones, *id),
         Operation::Begin(id) => begin.execute(db, *id),
     };
@@ -187,15 +187,21 @@ fn bury(
     Ok(changed(id, copied))
 }
 
-fn requeue(db: &Connection, id: TimeoutId, due: Micros) -> Result<Outcome> {
-    // A timeout with the same key may be pending by now.
+fn requeue(db: &Connection, dead: TimeoutId, due: Micros, without_key: bool) -> Result<Outcome> {
+    let mut holder = db.prepare_cached(
+        "select t.id from timer_dead d join timer_timeout t on t.topic = d.topic and t.key = d.key
+         where d.id = ?1 and not ?2",
+    )?;
+    let holder = holder.query_row(params![blob(dead), without_key], |row| Ok(id(row.get(0)?))).optional()?;
+    if let Some(holder) = holder {
+        return Ok(Outcome::Kept(holder));
+    }
     let mut copy = db.prepare_cached(
         "insert into timer_timeout(id, due, topic, key, attempt, forgiven, format, payload)
-         select id, ?2, topic, iif(exists (select 1 from timer_timeout t where t.topic = d.topic and t.key = d.key), null, key),
-                attempt, attempt, format, payload from timer_dead d where id = ?1",
+         select id, ?2, topic, iif(?3, null, key), attempt, attempt, format, payload from timer_dead where id = ?1",
     )?;
-    copy.execute(params![blob(id), due])?;
-    Ok(changed(id, delete_dead(db, id)?))
+    copy.execute(params![blob(dead), due, without_key])?;
+    Ok(changed(dead, delete_dead(db, dead)?))
 }
 
 fn purge(tombstones: Tombstones<'_>, id: TimeoutId) -> Result<Outcome> {

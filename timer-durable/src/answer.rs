@@ -49,6 +49,18 @@ pub enum ResetAnswer {
     Unknown,
 }
 
+/// The answer to a requeue of a dead letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RequeueAnswer {
+    /// The dead letter is pending again and due now.
+    Requeued,
+    /// The key of the dead letter has this pending timeout, and nothing was changed.
+    KeyTaken(TimeoutId),
+    /// There is no such dead letter.
+    Unknown,
+}
+
 /// The answer to a cancel of many timeouts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -42,7 +42,8 @@ pub enum Error {
     /// other arguments, by [`Schedule::id`](crate::Schedule::id). If the first
     /// call was executed, the second one has no effect. A cancel or a reset has no id and can be
     /// repeated as it is. Find out whether the work of a transaction was committed before you
-    /// repeat it. A repeated `requeue` or `purge` returns `false` if the first one was executed.
+    /// repeat it. If the first one was executed, a repeated `requeue` answers `Unknown`, and a
+    /// repeated `purge` returns `false`.
     OutcomeUnknown {
         /// The id of the timeout, if the call was to create one.
         id: Option<TimeoutId>,

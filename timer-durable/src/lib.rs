@@ -107,7 +107,7 @@ mod virtual_clock;
 mod weak;
 mod work;
 
-pub use answer::{CancelAnswer, CancelCounts, ResetAnswer, ScheduleAnswer};
+pub use answer::{CancelAnswer, CancelCounts, RequeueAnswer, ResetAnswer, ScheduleAnswer};
 pub use builder::DurableTimerBuilder;
 pub use call::Call;
 pub use done::Done;

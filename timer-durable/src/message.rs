@@ -1,7 +1,7 @@
 //! The messages from callers and handlers to the keeper, and its answers.
 
 use crate::TimeoutId;
-use crate::answer::{CancelAnswer, ResetAnswer, ScheduleAnswer};
+use crate::answer::{CancelAnswer, RequeueAnswer, ResetAnswer, ScheduleAnswer};
 use crate::done::Done;
 use crate::error::Error;
 use crate::permits::CallPermit;
@@ -78,7 +78,10 @@ pub(crate) enum Request {
     Insert(Box<CheckedTimeout>),
     Reset(Target, When),
     Cancel(Target),
-    Requeue(TimeoutId),
+    Requeue {
+        id: TimeoutId,
+        without_key: bool,
+    },
     Purge(TimeoutId),
     /// Work in a transaction, which ends an attempt first if one is given.
     Transact(Option<(TimeoutId, u32)>, Work),
@@ -114,6 +117,14 @@ impl Answer {
             Self::Changed | Self::Scheduled(_) => ResetAnswer::Reset,
             Self::Running => ResetAnswer::Running,
             Self::Unknown => ResetAnswer::Unknown,
+        }
+    }
+
+    pub(crate) fn requeued(self) -> RequeueAnswer {
+        match self {
+            Self::Changed => RequeueAnswer::Requeued,
+            Self::Scheduled(holder) => RequeueAnswer::KeyTaken(holder.id()),
+            Self::Running | Self::Unknown => RequeueAnswer::Unknown,
         }
     }
 }

@@ -213,12 +213,15 @@ pub enum Operation {
         /// The next run of a periodic timeout. Its attempts count anew.
         next: Option<NextRun>,
     },
-    /// Makes a dead letter pending again.
+    /// Makes a dead letter pending again. If another timeout has its key, the outcome is
+    /// [`Kept`](Outcome::Kept), and the letter stays.
     Requeue {
         /// The dead letter.
         id: TimeoutId,
         /// The new due time.
         due: Micros,
+        /// Whether the timeout gives up its key.
+        without_key: bool,
     },
     /// Deletes a dead letter.
     Purge(TimeoutId),
@@ -284,7 +287,8 @@ pub enum Outcome {
     },
     /// The store has the id of the insert already, so the call was executed before.
     Exists,
-    /// The key of the insert has this pending timeout, which was left alone.
+    /// The key of the insert, or of the dead letter to requeue, has this pending timeout. Nothing
+    /// was changed.
     Kept(TimeoutId),
     /// The key of the insert has this pending timeout, which was moved or updated. Its due time
     /// follows.

@@ -65,6 +65,8 @@ pub(super) enum OperationColumn {
     /// The id of the dead letter of a run.
     Letter,
     Reason,
+    /// Whether a dead letter gives up its key.
+    WithoutKey,
 }
 
 impl Column {
@@ -131,6 +133,7 @@ impl OperationColumn {
             Self::Payload => Type::BYTEA_ARRAY,
             Self::Letter => Type::UUID_ARRAY,
             Self::Reason => Type::TEXT_ARRAY,
+            Self::WithoutKey => Type::BOOL_ARRAY,
         }
     }
 
@@ -143,6 +146,9 @@ impl OperationColumn {
             Self::Payload => array(operations, |operation| new_payload(operation).map(|(_, bytes)| &**bytes)),
             Self::Letter => array(operations, letter),
             Self::Reason => array(operations, |operation| connection.storable(reason(operation))),
+            Self::WithoutKey => {
+                array(operations, |operation| matches!(operation, Operation::Requeue { without_key: true, .. }))
+            }
         }
     }
 }

@@ -153,6 +153,12 @@ impl Link {
         self.connection.run(&sql.text, &sql.types, &[&ids])
     }
 
+    /// Returns those of the ids that are dead letters, each with the timeout that has its key.
+    pub(super) fn taken(&mut self, ids: &[Uuid]) -> Result<Vec<Row>, QueryError> {
+        let (text, types) = statements::TAKEN;
+        self.connection.run(text, types, &[&ids])
+    }
+
     pub(super) fn write(&mut self, parts: PartSet, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
         let is_pooled = self.is_pooled();
         let query = match self.write.entry(parts) {

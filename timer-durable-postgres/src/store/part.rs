@@ -2,7 +2,7 @@
 
 use super::column::Column::{self, Blocked, Id, Insert, Operation, Predecessor, Shard, Until};
 use super::column::InsertColumn;
-use super::column::OperationColumn::{Attempt, Due, Format, Kind, Letter, Payload, Reason};
+use super::column::OperationColumn::{Attempt, Due, Format, Kind, Letter, Payload, Reason, WithoutKey};
 
 /// Neither a tombstone nor a dead letter. Written as `ended is null`, it would allow a plan that
 /// reads the whole index of due times and compares each id.
@@ -317,21 +317,27 @@ pub(super) static PARTS: [Definition; 16] = [
                 .to_owned()
         },
     },
+    // Of several letters with the same key, one is requeued.
     Definition {
         part: Part::Requeued,
         name: "requeued",
-        columns: &[Id, Operation(Due)],
+        columns: &[Id, Operation(Due), Operation(WithoutKey)],
         text: |names| {
             let due = names.value(Operation(Due));
+            let without_key = names.value(Operation(WithoutKey));
+            let ids = names.of(Id);
             let is_dead = names.is_dead();
             format!(
                 "
     update timer.timeout t set ended = null, reason = null, begun = null, forgiven = t.attempt, {SHARD_OF_WRITER},
         planned = null, traceparent = null, due = {due}, period = null, max_lateness = null,
-        key = case when exists (
-            select from timer.timeout o where o.topic = t.topic and o.key = t.key and o.ended is null
-        ) then null else t.key end
-    where {is_dead} returning t.id"
+        key = case when not {without_key} then t.key end
+    where {is_dead} and ({without_key} or t.key is null or t.id in (
+        select distinct on (f.topic, f.key) f.id from timer.timeout f
+        where f.id = any ({ids}) and f.reason is not null order by f.topic, f.key, f.id
+    ) and not exists (
+        select from timer.timeout o where o.topic = t.topic and o.key = t.key and o.ended is null
+    )) returning t.id"
             )
         },
     },

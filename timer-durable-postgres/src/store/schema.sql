@@ -491,6 +491,25 @@ begin
 end
 $$;
 
+-- Makes a dead letter pending again and due now. The answers are requeued, key_taken and unknown. With
+-- `without_key`, it runs beside the timeout that has its key.
+create function timer.requeue(id uuid, without_key boolean default false) returns text
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    update timer.timeout t set ended = null, reason = null, begun = null, forgiven = t.attempt, due = timer.now(),
+        planned = null, traceparent = null, period = null, max_lateness = null,
+        key = case when not without_key then t.key end, foreign_xid = pg_current_xact_id()::text::bigint
+    where t.id = requeue.id and t.reason is not null;
+    if not found then
+        return 'unknown';
+    end if;
+    perform timer.announce();
+    return 'requeued';
+exception when unique_violation then
+    return 'key_taken';
+end
+$$;
+
 -- Pauses a topic, so that its timeouts do not begin on any node, or resumes it.
 create function timer.pause(topic text) returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin

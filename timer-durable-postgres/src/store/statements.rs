@@ -155,6 +155,14 @@ pub(super) fn look() -> Sql {
     Sql { text, types: vec![Type::UUID_ARRAY] }
 }
 
+/// The dead letters that a batch did not change, with the timeouts that have their keys.
+pub(super) const TAKEN: (&str, &[Type]) = (
+    "select t.id, (
+         select o.id from timer.timeout o where o.topic = t.topic and o.key = t.key and o.key is not null and o.ended is null
+     ) from timer.timeout t where t.id = any ($1) and t.reason is not null",
+    &[Type::UUID_ARRAY],
+);
+
 /// The ids of timeouts and dead letters that other transactions have locked. The locks that this
 /// statement takes end with it.
 pub(super) fn locked() -> Sql {

@@ -97,7 +97,8 @@ impl Writer<'_> {
 
     fn follow_up(&mut self, batch: &[Operation], draft: &mut Draft, until: Instant) -> Result<(), StoreError> {
         for _ in 0..REPETITIONS {
-            let again = self.explain(batch, draft)?;
+            let mut again = self.explain(batch, draft)?;
+            again.extend(self.explain_requeues(batch, draft)?);
             if again.is_empty() {
                 break;
             }
@@ -265,6 +266,31 @@ impl Writer<'_> {
                     None
                 }
             };
+        }
+        Ok(again)
+    }
+
+    /// Step 3 for dead letters whose keys are taken. Returns the requeues that have to be repeated,
+    /// because a key has become free.
+    fn explain_requeues(&mut self, batch: &[Operation], draft: &mut Draft) -> Result<Vec<usize>, StoreError> {
+        let is_kept = |n: &usize| {
+            draft.outcomes[*n].is_none() && matches!(batch[*n], Operation::Requeue { without_key: false, .. })
+        };
+        let missed: Vec<usize> = (0..batch.len()).filter(is_kept).collect();
+        if missed.is_empty() {
+            return Ok(missed);
+        }
+        let ids: Vec<Uuid> = missed.iter().filter_map(|n| draft.ids[*n]).map(uuid).collect();
+        let holder = |row: &Row| row.get::<_, Option<Uuid>>(1).map(|id| TimeoutId::from_u128(id.as_u128()));
+        let letters: HashMap<TimeoutId, Option<TimeoutId>> =
+            self.ask(|link| link.taken(&ids))?.iter().map(|row| (id(row, 0), holder(row))).collect();
+        let mut again = Vec::new();
+        for n in missed {
+            match draft.ids[n].and_then(|id| letters.get(&id)) {
+                None => draft.outcomes[n] = Some(Outcome::NotFound),
+                Some(Some(holder)) => draft.outcomes[n] = Some(Outcome::Kept(*holder)),
+                Some(None) => again.push(n),
+            }
         }
         Ok(again)
     }

@@ -215,6 +215,38 @@ fn a_timeout_is_reset_by_sql() {
     assert_eq!(database.sql("select planned is null from timer.timeout"), "t");
 }
 
+#[test]
+fn a_dead_letter_is_requeued_by_sql() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join_with(|store| store.lease(LEASE * 3600));
+    let foreign = |node: &super::Node| node.0.membership().unwrap().foreign;
+    let mut collected = 0;
+    let mut schedule = |node: &mut super::Node| {
+        let id = database.sql("select timer.schedule('topic', 'x'::text, '0', 'key')");
+        collected += 1;
+        node.keep_up_until(|node| foreign(node) == collected);
+        id
+    };
+    let dead = [(); 2].map(|()| {
+        let text = schedule(&mut node);
+        let id = node.pending()[0];
+        node.attempt(id);
+        node.write([Operation::Bury { id, attempt: 1, reason: "broken".to_owned(), next: None }]).unwrap();
+        text
+    });
+    let requeue = |id: &str, without_key: &str| database.sql(&format!("select timer.requeue('{id}'{without_key})"));
+    assert_eq!(requeue(&dead[0], ""), "requeued");
+    assert_eq!(
+        [requeue(&dead[0], ""), requeue(&dead[1], ""), requeue(&dead[1], "")],
+        ["unknown", "key_taken", "key_taken"]
+    );
+    assert_eq!(requeue(&dead[1], ", without_key => true"), "requeued");
+    node.keep_up_until(|node| foreign(node) == 4);
+    let keys: Vec<_> =
+        node.pending().into_iter().map(|id| node.attempt(id)).map(|run| (run.attempt, run.key)).collect();
+    assert_eq!(keys, [(2, Some("key".to_owned())), (2, None)]);
+}
+
 /// PostgreSQL refuses to prepare a transaction that has sent a notification.
 #[test]
 fn a_transaction_that_schedules_is_prepared() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::executor::block_on;
 use timer_durable::store::Reader;
 use timer_durable::transaction::Target;
-use timer_durable::{Due, DurableTimer, Error, Filter, IfPending, Retry, Schedule, TimeoutState};
+use timer_durable::{Due, DurableTimer, Error, Filter, IfPending, RequeueAnswer, Retry, Schedule, TimeoutState};
 use timer_durable_sqlite::{OpenError, SqliteReader, SqliteStore};
 
 use crate::processes::{CHILD, child};
@@ -154,7 +154,7 @@ fn operators_may_await_their_calls() {
         std::thread::park_timeout(Duration::from_millis(1));
     };
     let id = dead(None).id;
-    assert!(block_on(timer.requeue(id)).unwrap());
+    assert_eq!(block_on(timer.requeue(id)).unwrap(), RequeueAnswer::Requeued);
     assert_eq!(dead(Some("t")).attempt, 2);
     assert!(block_on(timer.purge(id)).unwrap() && !block_on(timer.purge(id)).unwrap());
     assert_eq!(block_on(timer.counts()).unwrap().dead, 0);

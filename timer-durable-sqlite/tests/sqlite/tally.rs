@@ -68,7 +68,7 @@ impl Bench {
         batch.push(Operation::Cancel(Target::Id(cancelled)));
         batch.push(Operation::Cancel(Target::Id(TimeoutId::new())));
         if self.dead.len() > 3 {
-            batch.push(Operation::Requeue { id: self.dead.remove(0), due: self.now });
+            batch.push(Operation::Requeue { id: self.dead.remove(0), due: self.now, without_key: false });
         }
         let outcomes = self.store.write(&batch, later()).unwrap();
         self.ids.push(moved);

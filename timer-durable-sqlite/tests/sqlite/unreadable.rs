@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use timer_durable::{Due, DurableTimer, Retry, Schedule, Topic};
+use timer_durable::{Due, DurableTimer, RequeueAnswer, Retry, Schedule, Topic};
 use timer_durable_sqlite::SqliteStore;
 use timer_durable_sqlite::rusqlite::Connection;
 
@@ -133,7 +133,8 @@ fn a_dead_letter_that_cannot_be_read_says_so() {
     let unreadable = letters.iter().filter(|letter| letter.reason.contains("the dead letter cannot be read"));
     assert_eq!((letters.len(), unreadable.count()), (8, 3), "{letters:?}");
     assert_eq!(letters[0].payload, b"text");
-    assert!(timer.requeue(letters[0].id).wait().unwrap() && timer.purge(letters[1].id).wait().unwrap());
+    assert_eq!(timer.requeue(letters[0].id).wait().unwrap(), RequeueAnswer::Requeued);
+    assert!(timer.purge(letters[1].id).wait().unwrap());
 }
 
 #[test]

@@ -119,7 +119,9 @@ fn outlived_letters<S: Store>(bench: &mut Bench<S>) {
     assert_eq!((second.attempt, second.forgiven, second.planned), (2, 1, past + 5), "its attempts count anew");
     assert_eq!((second.key.as_deref(), second.period), (Some("key"), Some(5)));
     assert!(done(bench, id, 2, Some(future)));
-    assert!(bench.changes(Operation::Requeue { id: letter.id, due: past }));
+    let requeue = |without_key| Operation::Requeue { id: letter.id, due: past, without_key };
+    assert_eq!(bench.execute(requeue(false)), Outcome::Kept(id), "the series has the key");
+    assert!(bench.changes(requeue(true)));
     let extra = bench.attempt(letter.id);
     assert_eq!((extra.attempt, extra.key, extra.period), (2, None, None), "one run beside the series");
     assert!(done(bench, letter.id, 2, None));
@@ -228,7 +230,7 @@ fn new_runs<S: Store>(bench: &mut Bench<S>) {
     assert!(retry(bench, id, 4, past + 10));
     let attempt = bench.attempt(id).attempt;
     assert!(bench.changes(Operation::Bury { id, attempt, reason: String::new(), next: None }));
-    assert!(bench.changes(Operation::Requeue { id, due: past + 10 }));
+    assert!(bench.changes(Operation::Requeue { id, due: past + 10, without_key: false }));
     assert_eq!(bench.attempt(id).planned, past + 10, "a dead letter runs anew");
 }
 

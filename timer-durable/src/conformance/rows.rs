@@ -14,6 +14,7 @@ pub(super) fn checks<S: Store>() -> Vec<Check<S>> {
         ("a key belongs to a topic and to one pending timeout", keys),
         ("a cancel and a reset address a timeout by id or key", targets),
         ("a dead letter can be listed, requeued and purged", dead_letters),
+        ("a dead letter whose key is taken stays dead, or runs without its key", taken_letters),
         ("payload, key and limits come back when a timeout begins", contents),
         ("a timeout has the trace of the call that has given it its payload", traces),
         ("all operations of a batch are executed, in any order", batches),
@@ -153,13 +154,45 @@ fn dead_letters<S: Store>(bench: &mut Bench<S>) {
     assert_eq!(ok(bench.store.dead_letters(Some("other"), None, 9), bench.name), []);
     assert_eq!(ok(bench.store.dead_letters(None, Some(id), 9), bench.name), [], "behind the id");
     assert_eq!(bench.insert_as(Insert::new(id, due, "topic")), Outcome::Exists);
-    assert!(bench.changes(Operation::Requeue { id, due }));
+    assert!(bench.changes(Operation::Requeue { id, due, without_key: false }));
     let again = bench.attempt(id);
     assert_eq!((again.attempt, again.forgiven), (attempt + 1, attempt), "attempts go on, and count anew");
     bench.execute(bury(again.attempt));
     assert_eq!(ok(bench.store.counts(), bench.name), Counts { pending: 0, dead: 1 });
     assert!(bench.changes(Operation::Purge(id)));
     assert!(!bench.changes(Operation::Purge(id)));
+}
+
+fn taken_letters<S: Store>(bench: &mut Bench<S>) {
+    let due = bench.past();
+    let mut letters = [0, 1, 2].map(|_| {
+        let new = keyed(due, IfPending::Keep);
+        let id = new.id;
+        bench.insert_as(new);
+        let attempt = bench.attempt(id).attempt;
+        assert!(bench.changes(Operation::Bury { id, attempt, reason: "broken".to_owned(), next: None }));
+        id
+    });
+    let requeue = |id, without_key| Operation::Requeue { id, due, without_key };
+    let outcomes = bench.write(&letters[..2].iter().map(|id| requeue(*id, false)).collect::<Vec<_>>());
+    // The operations of a batch are executed in any order.
+    letters[..2].sort_by_key(|id| !outcomes.contains(&Outcome::Changed(*id)));
+    let [first, second, third] = letters;
+    assert_eq!(bench.execute(requeue(first, false)), Outcome::NotFound, "{}: it is pending", bench.name);
+    assert_eq!(bench.execute(requeue(first, true)), Outcome::NotFound);
+    for id in [second, third] {
+        assert_eq!(bench.execute(requeue(id, false)), Outcome::Kept(first), "{}: it has the key", bench.name);
+    }
+    assert!(outcomes.contains(&Outcome::Kept(first)), "{}: {outcomes:?}", bench.name);
+    assert_eq!(ok(bench.store.counts(), bench.name), Counts { pending: 1, dead: 2 });
+    assert!(bench.changes(requeue(second, true)));
+    assert_eq!(bench.attempt(second).key, None);
+    let holder = bench.attempt(first);
+    assert_eq!(holder.key.as_deref(), Some("key"));
+    assert_eq!(bench.execute(requeue(third, false)), Outcome::Kept(first), "{}: a running one, too", bench.name);
+    bench.execute(Operation::Done { id: first, attempt: holder.attempt, next: None, then: Vec::new() });
+    assert!(bench.changes(requeue(third, false)));
+    assert_eq!(bench.attempt(third).key.as_deref(), Some("key"), "{}: it is free again", bench.name);
 }
 
 fn contents<S: Store>(bench: &mut Bench<S>) {
@@ -202,7 +235,7 @@ fn traces<S: Store>(bench: &mut Bench<S>) {
     assert!(bench.changes(Operation::Done { id: plain.id, attempt: 1, next: None, then: vec![then.clone()] }));
     assert_eq!(bench.attempt(then.id).traceparent.as_deref(), Some("then"), "{}", bench.name);
     assert!(bench.changes(Operation::Bury { id: then.id, attempt: 1, reason: String::new(), next: None }));
-    assert!(bench.changes(Operation::Requeue { id: then.id, due }));
+    assert!(bench.changes(Operation::Requeue { id: then.id, due, without_key: false }));
     assert_eq!(bench.attempt(then.id).traceparent, None, "{}", bench.name);
 }
 

@@ -21,7 +21,7 @@ impl Inner {
             Operation::Retry { id, attempt, due, forgive } => self.retry(*id, *attempt, *due, *forgive),
             Operation::Postpone { id, attempt, due, payload } => self.postpone(*id, *attempt, *due, payload.as_ref()),
             Operation::Bury { id, attempt, reason, next } => self.bury(*id, *attempt, reason, *next),
-            Operation::Requeue { id, due } => self.requeue(*id, *due),
+            Operation::Requeue { id, due, without_key } => self.requeue(*id, *due, *without_key),
             Operation::Purge(id) => self.purge(*id),
             Operation::Begin(id) => self.begin(*id, epoch, blocked),
         };
@@ -157,11 +157,15 @@ impl Inner {
         Outcome::Changed(id)
     }
 
-    fn requeue(&mut self, id: TimeoutId, due: Micros) -> Outcome {
-        let Some(letter) = self.dead.remove(&id) else { return Outcome::NotFound };
+    fn requeue(&mut self, id: TimeoutId, due: Micros, without_key: bool) -> Outcome {
+        let Some(letter) = self.dead.get(&id) else { return Outcome::NotFound };
         let mut insert = Insert::new(id, due, &*letter.topic);
-        // A timeout with the same key may be pending by now.
-        insert.key = letter.key.filter(|key| !self.keys.contains_key(&(insert.topic.clone(), key.clone())));
+        insert.key = letter.key.clone().filter(|_| !without_key);
+        let holder = insert.key.clone().and_then(|key| self.keys.get(&(insert.topic.clone(), key)));
+        if let Some(holder) = holder {
+            return Outcome::Kept(*holder);
+        }
+        let Some(letter) = self.dead.remove(&id) else { return Outcome::NotFound };
         insert.format = letter.format;
         insert.payload = letter.payload;
         let attempt = letter.attempt;

@@ -29,6 +29,7 @@ auto_traits! {
     timer_durable::PayloadError: 1 1 1 0,
     timer_durable::Pending<()>: 1 1 1 1,
     timer_durable::Pending<Task>: 1 0 1 0,
+    timer_durable::RequeueAnswer: 1 1 1 1,
     timer_durable::ResetAnswer: 1 1 1 1,
     timer_durable::ScheduleAnswer: 1 1 1 1,
     timer_durable::Retry: 1 1 1 1,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use timer_durable::{
     CancelAnswer, Due, DurableTimer, DurableTimerBuilder, Error, Fault, IfPending, ManualDurableDriver, MemoryStore,
-    Retry, Schedule, ScheduleAnswer, StoreError, Topic,
+    RequeueAnswer, Retry, Schedule, ScheduleAnswer, StoreError, Topic,
 };
 
 use crate::t;
@@ -171,7 +171,7 @@ fn a_failed_attempt_is_repeated_and_buried() {
     assert_eq!([driver.advance(SECOND), driver.advance(SECOND), driver.advance(SECOND)], [2, 0, 1], "after 0, 1, 3 s");
     let letters = timer.dead_letters(None, None, 9).wait().unwrap();
     assert_eq!((letters.len(), &*letters[0].reason, letters[0].attempt), (1, "no", 3));
-    assert!(timer.requeue(letters[0].id).wait().unwrap());
+    assert_eq!(timer.requeue(letters[0].id).wait().unwrap(), RequeueAnswer::Requeued);
     assert_eq!(driver.run_due(), 1);
     assert_eq!(driver.advance(100 * SECOND), 2, "its attempts count anew");
     assert!(timer.purge(letters[0].id).wait().unwrap());

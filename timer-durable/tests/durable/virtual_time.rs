@@ -9,8 +9,8 @@ use futures::FutureExt;
 use futures::executor::block_on;
 use timer_durable::store::Store;
 use timer_durable::{
-    CancelAnswer, Due, DurableTimer, Error, IfPending, ManualDurableDriver, MemoryStore, ResetAnswer, Retry, Schedule,
-    ScheduleAnswer, Topic,
+    CancelAnswer, Due, DurableTimer, Error, IfPending, ManualDurableDriver, MemoryStore, RequeueAnswer, ResetAnswer,
+    Retry, Schedule, ScheduleAnswer, Topic,
 };
 
 use crate::t;
@@ -198,7 +198,9 @@ fn a_periodic_timeout_outlives_an_outage() {
     let (timer, mut driver, ran) = runs_after_an_outage(|| Retry::new("no bank"));
     let letters = timer.dead_letters(None, None, 9).wait().unwrap();
     assert_eq!((ran, letters.len(), timer.stats().buried), (24, 1, 1));
-    assert!(timer.requeue(letters[0].id).wait().unwrap());
+    let letter = letters[0].id;
+    assert!(matches!(timer.requeue(letter).wait().unwrap(), RequeueAnswer::KeyTaken(_)), "the series has the key");
+    assert_eq!(timer.requeue_without_key(letter).wait().unwrap(), RequeueAnswer::Requeued);
     assert_eq!((driver.run_due(), driver.advance(3_600 * SECOND)), (1, 1), "one extra run beside the series");
     let (timer, _driver, ran) = runs_after_an_outage(|| Retry::dead("no bank any more").end_series());
     assert_eq!((ran, timer.stats().buried), (0, 1));

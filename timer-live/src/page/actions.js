@@ -96,8 +96,10 @@ async function showTimeouts(card) {
   const nameOf = (row) => `${row.topic} ${row.key ?? row.id}`;
   const attempts = (row) => (row.attempt > 0 ? `, attempt ${row.attempt}` : "");
   const items = [
-    ...dead.map((row) =>
-      item(nameOf(row), `dead for ${duration(-row.died_in_seconds)}${attempts(row)}: ${row.reason}`, [["requeue", "Requeue"]], { id: row.id })),
+    ...dead.map((row) => {
+      const actions = [["requeue", "Requeue"], ...(row.key === null ? [] : [["requeue-without-key", "Requeue without key"]])];
+      return item(nameOf(row), `dead for ${duration(-row.died_in_seconds)}${attempts(row)}: ${row.reason}`, actions, { id: row.id });
+    }),
     ...pending.map((row) => {
       const due = row.due_in_seconds >= 0 ? `due in ${duration(row.due_in_seconds)}` : `due for ${duration(-row.due_in_seconds)}`;
       const actions = row.state === "running" ? [] : [["run", "Run now"], ["cancel", "Cancel"]];

@@ -17,7 +17,9 @@
 use super::json::Json;
 use crate::http::{JSON, NO_STORE, Reply, Request, hosts};
 use std::time::{Duration, SystemTime};
-use timer_durable::{CancelAnswer, DurableTimer, Error, Filter, ResetAnswer, TimeoutId, TimeoutState};
+use timer_durable::{
+    Call, CancelAnswer, DurableTimer, Error, Filter, RequeueAnswer, ResetAnswer, TimeoutId, TimeoutState,
+};
 use timer_metrics::DurableMetrics;
 
 /// The header that an action needs. Its value does not matter.
@@ -96,10 +98,8 @@ impl Actions<'_> {
                 ResetAnswer::Running => refuse(409, "not moved, because an attempt has begun"),
                 _ => refuse(404, "not moved, because the timeout has ended"),
             },
-            "requeue" => match timer.requeue(id()?).wait().map_err(failed)? {
-                true => Ok("requeued, and due now"),
-                false => refuse(404, "there is no such dead letter any more"),
-            },
+            "requeue" => requeued(timer.requeue(id()?)),
+            "requeue-without-key" => requeued(timer.requeue_without_key(id()?)),
             "pause" => timer.pause_by_name(&given(request, "topic")?).wait().map(|()| "paused").map_err(failed),
             "resume" => timer.resume_by_name(&given(request, "topic")?).wait().map(|()| "resumed").map_err(failed),
             _ => refuse(404, "there is no such action"),
@@ -153,6 +153,14 @@ impl Actions<'_> {
             });
         });
         Ok(json.into_text())
+    }
+}
+
+fn requeued(call: Call<RequeueAnswer>) -> Result<&'static str, Refusal> {
+    match call.wait().map_err(failed)? {
+        RequeueAnswer::Requeued => Ok("requeued, and due now"),
+        RequeueAnswer::KeyTaken(id) => Err((409, format!("not requeued, because the timeout {id} has its key"))),
+        _ => refuse(404, "there is no such dead letter any more"),
     }
 }
 

@@ -103,6 +103,23 @@ fn each_action_acts() {
 }
 
 #[test]
+fn a_requeue_says_that_the_key_is_taken() {
+    let (timer, mut driver, durable) = orders();
+    let site = site(&durable);
+    let new = |delay| timer.schedule(CLOSE, Schedule::after(delay).key("8/1"), "bad").wait().unwrap().id();
+    let dead = new(Duration::ZERO);
+    driver.run_due();
+    let holder = new(HOUR);
+    let act = |action: &str| {
+        let reply = site.respond_to(&from_page("POST", &format!("/actions/{action}?timer=a%26b&id={dead}")));
+        (reply.status(), reply.into_body().trim_end().to_owned())
+    };
+    assert_eq!(act("requeue"), (409, format!("not requeued, because the timeout {holder} has its key")));
+    assert_eq!(act("requeue-without-key"), (200, "requeued, and due now".to_owned()));
+    assert_eq!((driver.run_due(), act("requeue-without-key").0), (1, 200), "it has failed again");
+}
+
+#[test]
 fn a_site_is_read_only_unless_actions_are_allowed() {
     let (timer, _driver, durable) = orders();
     let read_only = page(&durable).site().unwrap();

@@ -80,7 +80,7 @@ impl Collection {
             Request::Insert(new) => Operation::Insert(insert(*new, now, instance)),
             Request::Reset(target, when) => Operation::Reset { target, due: when.from(now) },
             Request::Cancel(target) => Operation::Cancel(target),
-            Request::Requeue(id) => Operation::Requeue { id, due: now },
+            Request::Requeue { id, without_key } => Operation::Requeue { id, due: now, without_key },
             Request::Purge(id) => Operation::Purge(id),
             // The keeper runs it at once.
             Request::Transact(..) => return,

@@ -35,7 +35,7 @@ impl Subject {
             Message::Call(request, _) => match request {
                 Request::Insert(new) => Self::of_new(new),
                 Request::Reset(target, _) | Request::Cancel(target) => [Some(Self::target(target)), None],
-                Request::Requeue(id) | Request::Purge(id) => [Some(Self::Id(*id)), None],
+                Request::Requeue { id, .. } | Request::Purge(id) => [Some(Self::Id(*id)), None],
                 Request::Transact(..) => [None, None],
             },
             _ => [None, None],
