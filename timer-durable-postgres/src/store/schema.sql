@@ -312,6 +312,19 @@ begin
 end
 $$;
 
+-- Returns the length of an interval, in which a day is 24 hours. A month or a year has no fixed length.
+create function timer.micros(p_name text, p_length interval) returns bigint
+language plpgsql immutable strict set search_path = pg_catalog, pg_temp as $$
+begin
+    if extract(year from p_length) <> 0 or extract(month from p_length) <> 0 then
+        raise exception '%: % was given; allowed are weeks, days, hours, minutes and seconds', p_name, p_length
+            using errcode = 'invalid_parameter_value',
+                hint = 'Months and years have different lengths. For a date, give at => now() + the interval.';
+    end if;
+    return (extract(epoch from p_length) * 1000000)::bigint;
+end
+$$;
+
 -- Returns the due time of a call, which gives a delay or a time.
 create function timer.due(p_delay interval, p_at timestamptz) returns bigint
 language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -321,7 +334,7 @@ begin
             using errcode = 'invalid_parameter_value';
     end if;
     return coalesce((extract(epoch from p_at) * 1000000)::bigint,
-        timer.now() + greatest((extract(epoch from p_delay) * 1000000)::bigint, 0));
+        timer.now() + greatest(timer.micros('delay', p_delay), 0));
 end
 $$;
 
@@ -387,8 +400,8 @@ create function timer.schedule(
 begin
     return timeout from timer.schedule_and_tell(
         topic, key, payload, format, if_pending, id, timer.due(delay, at),
-        (extract(epoch from period) * 1000000)::bigint, (extract(epoch from max_lateness) * 1000000)::bigint,
-        traceparent, (extract(epoch from cap) * 1000000)::bigint);
+        timer.micros('period', period), timer.micros('max_lateness', max_lateness), traceparent,
+        timer.micros('cap', cap));
 end
 $$;
 

@@ -188,6 +188,37 @@ fn sql_schedules_all_that_the_rust_calls_can() {
 }
 
 #[test]
+fn an_interval_is_a_length_of_time() {
+    let Some(database) = Database::create() else { return };
+    let _node = database.join();
+    let code = |call: &str| {
+        let catch = format!(
+            "do $$ begin perform timer.{call}; raise 'accepted'; exception when invalid_parameter_value then
+             raise info '%, %', sqlstate, sqlerrm; end $$"
+        );
+        let output = database.server.psql(&database.name).args(["-c", &catch]).output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for (call, refused) in [
+        ("schedule('t', 'x'::text, '0', period => '1 year')", "period: 1 year"),
+        ("schedule('t', 'x'::text, '0', period => '1 month 3 days')", "period: 1 mon 3 days"),
+        ("schedule('t', 'x'::text, '1 month')", "delay: 1 mon"),
+        ("schedule('t', '1'::jsonb, '0', max_lateness => '-2 years')", "max_lateness: -2 years"),
+        ("schedule('t', ''::bytea, '0', key => 'k', if_pending => 'debounce', cap => '1 month')", "cap: 1 mon"),
+        ("reset('t', 'k', '1 year')", "delay: 1 year"),
+    ] {
+        let refusal = format!("22023, {refused} was given; allowed are weeks, days, hours, minutes and seconds");
+        let found = code(call);
+        assert!(found.contains(&refusal), "{call}: {found}");
+    }
+    database.sql(
+        "select timer.schedule('t', ''::text, '1 week 12 months -1 year', period => '2 days', max_lateness => '1.5 s')",
+    );
+    let stored = database.sql("select (due - timer.now()) / 3600000000, period, max_lateness from timer.timeout");
+    assert_eq!(stored, format!("167|{}|1500000", 48 * 3_600_000_000_i64));
+}
+
+#[test]
 fn a_timeout_is_reset_by_sql() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join_with(|store| store.lease(LEASE * 3600));
