@@ -107,37 +107,9 @@ macro_rules! program {
                         });
                     }
                     Step::Interval(behavior, period, pauses) => {
-                        let mut ticks = time::interval(ms(period));
-                        ticks.set_missed_tick_behavior(match behavior {
-                            Behavior::Burst => time::MissedTickBehavior::Burst,
-                            Behavior::Delay => time::MissedTickBehavior::Delay,
-                            Behavior::Skip => time::MissedTickBehavior::Skip,
-                        });
-                        for pause in pauses {
-                            let due = ticks.tick().await;
-                            event(format!("tick {}", since(due)));
-                            time::sleep(ms(pause)).await;
-                        }
-                        for _ in 0..3 {
-                            let due = ticks.tick().await;
-                            event(format!("tick {}", since(due)));
-                        }
+                        run_interval(behavior, period, pauses, begin, event).await
                     }
-                    Step::IntervalReset(period, pause, how) => {
-                        let mut ticks = time::interval_at(begin + ms(pause), ms(period));
-                        event(format!("{:?} {:?}", ticks.period(), ticks.missed_tick_behavior()));
-                        for _ in 0..3 {
-                            event(format!("tick {}", since(ticks.tick().await)));
-                            time::sleep(ms(pause)).await;
-                            match how {
-                                0 => ticks.reset(),
-                                1 => ticks.reset_immediately(),
-                                2 => ticks.reset_after(ms(pause)),
-                                _ => ticks.reset_at($now + ms(period / 2)),
-                            }
-                        }
-                        event(format!("tick {}", since(ticks.tick().await)));
-                    }
+                    Step::IntervalReset(period, pause, how) => run_resets(period, pause, how, begin, event).await,
                     Step::Select(a, b) => tokio::select! {
                         biased;
                         () = time::sleep(ms(a)) => event("first".to_owned()),
@@ -163,6 +135,51 @@ macro_rules! program {
                     }
                     Step::Yield => tokio::task::yield_now().await,
                 }
+            }
+
+            async fn run_interval(
+                behavior: Behavior,
+                period: u64,
+                pauses: Vec<u64>,
+                begin: time::Instant,
+                event: &dyn Fn(String),
+            ) {
+                let ms = Duration::from_millis;
+                let since = |at: time::Instant| at.saturating_duration_since(begin).as_millis();
+                let mut ticks = time::interval(ms(period));
+                ticks.set_missed_tick_behavior(match behavior {
+                    Behavior::Burst => time::MissedTickBehavior::Burst,
+                    Behavior::Delay => time::MissedTickBehavior::Delay,
+                    Behavior::Skip => time::MissedTickBehavior::Skip,
+                });
+                for pause in pauses {
+                    let due = ticks.tick().await;
+                    event(format!("tick {}", since(due)));
+                    time::sleep(ms(pause)).await;
+                }
+                for _ in 0..3 {
+                    let due = ticks.tick().await;
+                    event(format!("tick {}", since(due)));
+                }
+            }
+
+            /// Resets an interval after each of three ticks.
+            async fn run_resets(period: u64, pause: u64, how: u8, begin: time::Instant, event: &dyn Fn(String)) {
+                let ms = Duration::from_millis;
+                let since = |at: time::Instant| at.saturating_duration_since(begin).as_millis();
+                let mut ticks = time::interval_at(begin + ms(pause), ms(period));
+                event(format!("{:?} {:?}", ticks.period(), ticks.missed_tick_behavior()));
+                for _ in 0..3 {
+                    event(format!("tick {}", since(ticks.tick().await)));
+                    time::sleep(ms(pause)).await;
+                    match how {
+                        0 => ticks.reset(),
+                        1 => ticks.reset_immediately(),
+                        2 => ticks.reset_after(ms(pause)),
+                        _ => ticks.reset_at($now + ms(period / 2)),
+                    }
+                }
+                event(format!("tick {}", since(ticks.tick().await)));
             }
 
             pub(super) async fn run(tasks: Vec<Vec<Step>>) -> Vec<Event> {

@@ -105,18 +105,7 @@ impl Model {
                 }
                 assert!(self.queue.get(&key).is_none() && self.queue.remove(&key).is_none());
             }
-            Step::Reset(id, delay) => {
-                let Some(key) = self.key(id) else { return };
-                let known = self.find(id);
-                assert_eq!(self.queue.reset(&key, delay), known.is_some());
-                assert_eq!(self.queue.deadline(&key).is_some(), known.is_some());
-                if let Some(at) = known {
-                    self.items.remove(&at);
-                    let deadline = self.queue.deadline(&key).unwrap();
-                    self.items.insert((deadline, at.1), key);
-                    self.is_unordered |= deadline <= self.timer.now();
-                }
-            }
+            Step::Reset(id, delay) => self.reset(id, delay),
             Step::Change(id) => {
                 let Some(key) = self.key(id) else { return };
                 let known = self.find(id);
@@ -133,38 +122,13 @@ impl Model {
                 Poll::Ready(None) => assert!(self.items.is_empty()),
                 Poll::Ready(Some(expired)) => self.came_out(&expired),
             },
-            Step::PollMany(max) => {
-                let mut out = Vec::new();
-                match self.queue.poll_expired_many(&mut cx, &mut out, max) {
-                    Poll::Pending => assert!(!self.is_due() && max > 0 && out.is_empty()),
-                    Poll::Ready(many) => {
-                        assert_eq!(many, out.len());
-                        out.iter().for_each(|expired| self.came_out(expired));
-                        assert!(many == max || !self.is_due());
-                    }
-                }
-            }
-            Step::Peek => {
-                let peeked = self.queue.peek();
-                assert_eq!(peeked.is_some(), !self.items.is_empty());
-                if let Some(key) = peeked {
-                    let deadline = self.queue.deadline(&key).unwrap();
-                    let first = self.items.keys().next().unwrap().0;
-                    assert!(self.is_unordered || deadline == first, "another item is due first");
-                }
-            }
+            Step::PollMany(max) => self.poll_many(max),
+            Step::Peek => self.peek(),
             Step::Clear => {
                 self.queue.clear();
                 self.items.clear();
             }
-            Step::Drain => {
-                let mut drained: Vec<_> = self.queue.drain().map(|item| (item.deadline(), item.key())).collect();
-                let mut known: Vec<_> = self.items.iter().map(|((deadline, _), key)| (*deadline, *key)).collect();
-                drained.sort_unstable();
-                known.sort_unstable();
-                assert_eq!(drained, known);
-                self.items.clear();
-            }
+            Step::Drain => self.drain(),
             Step::Shrink => {
                 self.queue.shrink_to_fit();
                 self.queue.reserve(5);
@@ -172,6 +136,51 @@ impl Model {
         }
         assert_eq!((self.queue.len(), self.queue.is_empty()), (self.items.len(), self.items.is_empty()));
         self.settle();
+    }
+
+    fn reset(&mut self, id: usize, delay: Duration) {
+        let Some(key) = self.key(id) else { return };
+        let known = self.find(id);
+        assert_eq!(self.queue.reset(&key, delay), known.is_some());
+        assert_eq!(self.queue.deadline(&key).is_some(), known.is_some());
+        if let Some(at) = known {
+            self.items.remove(&at);
+            let deadline = self.queue.deadline(&key).unwrap();
+            self.items.insert((deadline, at.1), key);
+            self.is_unordered |= deadline <= self.timer.now();
+        }
+    }
+
+    fn poll_many(&mut self, max: usize) {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut out = Vec::new();
+        match self.queue.poll_expired_many(&mut cx, &mut out, max) {
+            Poll::Pending => assert!(!self.is_due() && max > 0 && out.is_empty()),
+            Poll::Ready(many) => {
+                assert_eq!(many, out.len());
+                out.iter().for_each(|expired| self.came_out(expired));
+                assert!(many == max || !self.is_due());
+            }
+        }
+    }
+
+    fn peek(&mut self) {
+        let peeked = self.queue.peek();
+        assert_eq!(peeked.is_some(), !self.items.is_empty());
+        if let Some(key) = peeked {
+            let deadline = self.queue.deadline(&key).unwrap();
+            let first = self.items.keys().next().unwrap().0;
+            assert!(self.is_unordered || deadline == first, "another item is due first");
+        }
+    }
+
+    fn drain(&mut self) {
+        let mut drained: Vec<_> = self.queue.drain().map(|item| (item.deadline(), item.key())).collect();
+        let mut known: Vec<_> = self.items.iter().map(|((deadline, _), key)| (*deadline, *key)).collect();
+        drained.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(drained, known);
+        self.items.clear();
     }
 }
 

@@ -118,11 +118,16 @@ impl Shared {
                 kept.swap_remove(place);
             }
         }
+        self.end_far(&far);
+    }
+
+    /// Ends timeouts that would not expire before the end of the test.
+    fn end_far(&self, far: &[Tracked]) {
         for (at, (timeout, record)) in far.iter().enumerate() {
             if at % 2 == 0 {
-                ledger.cancel(timeout, record);
+                self.ledger.cancel(timeout, record);
             } else {
-                ledger.reset(timeout, record, Duration::ZERO);
+                self.ledger.reset(timeout, record, Duration::ZERO);
             }
         }
     }

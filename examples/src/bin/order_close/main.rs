@@ -12,8 +12,9 @@
 mod orders;
 
 use std::error::Error;
+use std::io;
 use std::process::ExitCode;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ use examples::durable::{LEASE, StoreName};
 use indicatif::{ProgressBar, ProgressStyle};
 use orders::Orders;
 use timer_durable::{Due, DurableTimer, Retry, Schedule, Topic};
-use timer_live::{ListenAddr, LivePage};
+use timer_live::{ListenAddr, LivePage, Server};
 use timer_metrics::{DurableMetrics, TimerMetrics};
 
 const USAGE: &str = "\
@@ -111,14 +112,8 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
         .topic(PAY, handler(orders.clone(), PAID, states))
         .open(store)
         .wait()?;
-    let durable = DurableMetrics::new();
-    durable.watch(&timer);
-    let page = LivePage::new(&TimerMetrics::new()).durable(&durable).actions(options.has_actions);
-    // It serves until it is dropped at the end.
-    let page = options.metrics.map(|addr| page.serve(addr)).transpose()?;
-    if let Some(page) = &page {
-        eprintln!("live page http://{0}/, metrics http://{0}/metrics", page.local_addr());
-    }
+    // The page is served until it is dropped at the end.
+    let _page = options.metrics.map(|addr| serve(addr, &timer, options.has_actions)).transpose()?;
     let before = orders.open(&timer)?;
     let was_open = timer.counts().wait()?.pending;
     if let Some(after) = options.crash_after {
@@ -131,35 +126,11 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
     if was_open > 0 || !before.is_empty() {
         println!("{} orders have ended before, {was_open} timeouts are pending", before.len());
     }
-
     let began = Instant::now();
-    for number in (0..options.orders).filter(|number| !before.contains(number)) {
-        let key = number.to_string();
-        let share = payment(number);
-        if let Some(share) = share {
-            let delay = HALF_AN_HOUR.mul_f64(share) / options.speed;
-            timer.schedule(PAY, Schedule::after(delay).key(&key), &key).wait()?;
-        }
-        timer.schedule(CLOSE, Schedule::after(HALF_AN_HOUR / options.speed).key(&key), &key).wait()?;
-    }
+    let new = (0..options.orders).filter(|number| !before.contains(number));
+    place(&timer, new, options.speed)?;
     let bar = progress(u64::from(options.orders), before.len() as u64);
-    let mut again = 0_u64;
-    let (paid, closed) = loop {
-        // Other programs end orders too, and late payments find their orders closed.
-        let counts = (orders.count(&timer, PAID)?, orders.count(&timer, CLOSED)?);
-        bar.set_position(counts.0 + counts.1);
-        if counts.0 + counts.1 >= u64::from(options.orders) && timer.counts().wait()?.pending == 0 {
-            break counts;
-        }
-        let until = Instant::now() + PROGRESS;
-        loop {
-            match ended.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(attempt) => again += u64::from(attempt > 1),
-                Err(RecvTimeoutError::Timeout) => break,
-                Err(RecvTimeoutError::Disconnected) => return Err("the handlers are gone".into()),
-            }
-        }
-    };
+    let (paid, closed, again) = wait(&orders, &timer, &ended, &bar)?;
     bar.finish_and_clear();
     let lag = timer.stats().lag;
     timer.stop(STOP_LIMIT).wait()?;
@@ -177,6 +148,56 @@ fn run(options: Options) -> Result<Checks, Box<dyn Error>> {
         StoreName::Postgres(_) => println!("drop the table orders to begin with new orders"),
     }
     Ok(checks)
+}
+
+/// Serves the live page of a timer.
+fn serve(addr: ListenAddr, timer: &DurableTimer, has_actions: bool) -> io::Result<Server> {
+    let durable = DurableMetrics::new();
+    durable.watch(timer);
+    let page = LivePage::new(&TimerMetrics::new()).durable(&durable).actions(has_actions).serve(addr)?;
+    eprintln!("live page http://{0}/, metrics http://{0}/metrics", page.local_addr());
+    Ok(page)
+}
+
+/// Schedules the end of each order, and its payment if the customer pays.
+fn place(timer: &DurableTimer, orders: impl Iterator<Item = u32>, speed: u32) -> Result<(), timer_durable::Error> {
+    for number in orders {
+        let key = number.to_string();
+        if let Some(share) = payment(number) {
+            let delay = HALF_AN_HOUR.mul_f64(share) / speed;
+            timer.schedule(PAY, Schedule::after(delay).key(&key), &key).wait()?;
+        }
+        timer.schedule(CLOSE, Schedule::after(HALF_AN_HOUR / speed).key(&key), &key).wait()?;
+    }
+    Ok(())
+}
+
+/// Waits until all orders have a state. Returns how many were paid and closed, and how often a
+/// handler was called again.
+fn wait(
+    orders: &Orders,
+    timer: &DurableTimer,
+    ended: &Receiver<u32>,
+    bar: &ProgressBar,
+) -> Result<(u64, u64, u64), Box<dyn Error>> {
+    let mut again = 0;
+    loop {
+        // Other programs end orders too, and late payments find their orders closed.
+        let paid = orders.count(timer, PAID)?;
+        let closed = orders.count(timer, CLOSED)?;
+        bar.set_position(paid + closed);
+        if paid + closed >= bar.length().unwrap_or(0) && timer.counts().wait()?.pending == 0 {
+            return Ok((paid, closed, again));
+        }
+        let until = Instant::now() + PROGRESS;
+        loop {
+            match ended.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(attempt) => again += u64::from(attempt > 1),
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => return Err("the handlers are gone".into()),
+            }
+        }
+    }
 }
 
 /// Returns the handler that gives an order the state unless it has one, and sends its attempt.
