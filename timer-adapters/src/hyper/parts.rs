@@ -161,7 +161,7 @@ impl<I> LimitedIo<I> {
     }
 }
 
-/// The most bytes that the first read of a request takes. Such a read looks at its bytes.
+/// The largest first read of a request, in bytes. Such a read looks at its bytes.
 const MAX_FIRST_READ: usize = 4096;
 
 impl<I: Read> Read for LimitedIo<I> {

@@ -30,7 +30,7 @@ const ENTRIES_PER_ALLOCATION: usize = 8_192;
 /// pieces takes less than 0.1 ms.
 const MANY_ENTRIES: usize = 512;
 
-/// The most allocations in a sweep. They take 16 to 18 us if there is no deferred work.
+/// The largest number of allocations in a sweep. They take 16 to 18 us without deferred work.
 const MAX_ALLOCATIONS: usize = 512;
 
 /// The sweeps of one worker.

@@ -7,7 +7,7 @@ use timer_core::wheel::{HashedWheel, HierarchicalWheel, Key, TimingWheel};
 /// A million uses of one slot, or fewer in a debug build.
 const MILLION: u64 = if cfg!(debug_assertions) { 150_000 } else { 1_000_000 };
 
-/// The most values that fill a bucket at a time.
+/// The largest number of values that fill a bucket at a time.
 const CROWD: u64 = if cfg!(debug_assertions) { 15_000 } else { 60_000 };
 
 // Guards against tokio-rs/tokio#3558, in which a stale id or a reused slot removed another value.

@@ -74,7 +74,11 @@ pub(super) fn counts(run: &Run<'_>) -> Markup {
         ("cancelled", "ended by cancelling", named("cancelled", &grouped(stats.cancelled))),
         ("rejected", "refused by the timer", html! { (grouped(stats.rejected)) }),
         ("panics", "of tasks, caught", html! { (grouped(stats.task_panics)) }),
-        ("rejections", "by the executor; ran on the worker", html! { (grouped(stats.executor_rejections)) }),
+        (
+            "rejections",
+            "by the executor; ran on the worker, or returned by the stop",
+            html! { (grouped(stats.executor_rejections)) },
+        ),
         ("turns", "looks for due timeouts", named("turns", &grouped(stats.turns))),
         ("cascaded", "entries moved to a finer level", html! { (grouped(stats.cascaded)) }),
         ("longest batch", "of tasks on the worker", html! { (longest) }),

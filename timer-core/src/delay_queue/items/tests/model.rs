@@ -12,7 +12,7 @@ const SEEDS: u64 = if cfg!(debug_assertions) { 200 } else { 20_000 };
 
 const STEPS: usize = 150;
 
-/// The most items that a step inserts, moves or removes.
+/// The largest number of items that a step inserts, moves or removes.
 const CROWD: usize = 60;
 
 #[derive(Clone, Copy)]
