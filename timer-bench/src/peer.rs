@@ -13,6 +13,9 @@ pub(crate) const TICK: Duration = Duration::from_millis(1);
 /// The name of ours, to which the others are compared.
 pub(crate) const OURS: &str = "timer";
 
+/// The name of ours in a static program.
+pub(crate) const STATIC: &str = "timer-static";
+
 /// The name of the floor, the least work of any timer.
 pub(crate) const FLOOR: &str = "floor";
 

@@ -6,7 +6,7 @@
 #[cfg(feature = "durable")]
 use crate::durable::store;
 use crate::out::{Heap, Run, Stop};
-use crate::peer::{FLOOR, OURS, Peer};
+use crate::peer::{FLOOR, OURS, Peer, STATIC};
 #[cfg(feature = "tokio")]
 use crate::peers::tokio;
 #[cfg(feature = "peers")]
@@ -101,6 +101,14 @@ const SLEEPS: &[&str] = &["futures", "sleepers"];
 #[cfg(feature = "durable")]
 const DURABLE: &[&str] = &["durable-sqlite", "durable-postgres"];
 
+/// The workloads that a static program runs beside this one.
+const STATIC_TIMERS: &[&str] = &["schedule", "pair", "reset", "cancel"];
+
+#[cfg(target_feature = "crt-static")]
+const IN_STATIC_PROGRAM: How = How::Here(&[(STATIC_TIMERS, timers::<ours::Hierarchical>)]);
+#[cfg(not(target_feature = "crt-static"))]
+const IN_STATIC_PROGRAM: How = How::External(STATIC_TIMERS, external::in_static_program);
+
 /// The workloads of the peers on the JVM.
 const JAVA: &[&str] = &["schedule", "pair", "cancel", "crowd", "lateness", "busy", "idle", "memory"];
 
@@ -133,6 +141,7 @@ pub const PEERS: &[Entry] = &[
             (&["timetable"], |run| w::timetable::run(run, WheelKind::Hashed { ticks_per_wheel: 32_768 })),
         ]),
     },
+    Entry { name: STATIC, what: "this workspace in a static program on musl, with mimalloc", how: IN_STATIC_PROGRAM },
     #[cfg(feature = "tokio")]
     Entry {
         name: tokio::NAME,

@@ -5,8 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use xshell::{Shell, cmd};
 
-use crate::cargo::cargo;
+use crate::cargo::{cargo, cargo_line};
 use crate::flags;
+use crate::platforms::MUSL;
 use crate::run::{Failure, Result, flags_and, need, report, run, target_dir};
 
 /// The jar of Netty's timer, without which the peers on the JVM cannot be compiled.
@@ -40,6 +41,8 @@ pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
             .env("RUSTFLAGS", unstable),
         cmd!(sh, "cargo build --release --manifest-path timer-bench/peers/apalis/Cargo.toml --target-dir {apalis}"),
     ];
+    let musl = "cargo build --release -p timer-bench --bin workload-mimalloc --features mimalloc --target";
+    builds.push(cargo_line(sh, &format!("{musl} {MUSL}"))?);
     if jvm.is_ok() {
         builds.push(cmd!(sh, "javac -cp {NETTY} -d {java} timer-bench/peers/Timers.java"));
     }

@@ -19,7 +19,7 @@ use crate::chores::{WITHOUT_FEATURES, browser, docs, metrics_e2e, stress};
 use crate::crates::{LIBRARIES, each_feature, features, is_heavy, metadata};
 use crate::run::{Failure, Result, flags_and, log_to, need, run};
 use crate::steps::{self, Phase, Step, Work::Call, Work::Cargo};
-use crate::{api, attempts, flags, fuzz, loom, lowest, mutants, package, resolve, rustdoc, sanitize, tidy};
+use crate::{api, attempts, flags, fuzz, loom, lowest, mutants, package, platforms, resolve, rustdoc, sanitize, tidy};
 
 /// The everyday steps, the quick ones first.
 const STEPS: &[Step] = &[
@@ -39,6 +39,7 @@ const STEPS: &[Step] = &[
     ("clippy", Call(attempts::lint)),
     ("test", Call(attempts::test_twice)),
     ("doctest", Call(rustdoc::test)),
+    ("system-calls", Call(platforms::system_calls)),
 ];
 
 /// The everyday steps that run beside the others. Many tests mostly wait.

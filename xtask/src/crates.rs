@@ -100,10 +100,21 @@ pub(crate) fn arrows(metadata: &Value) -> Vec<String> {
 }
 
 /// The features that only `ci --long` builds, because their dependencies take long to compile. They
-/// are the bench's peers and criterion, the protobuf of timer-metrics (with the compiler of its
-/// schema), the client of an example, and drivers of PostgreSQL, for which sqlx stands.
-const HEAVY: [&str; 9] =
-    ["peers", "criterion", "protobuf", "redis", "diesel", "diesel-async", "sea-orm", "sea-orm-1", "sqlx-0-8"];
+/// are the bench's peers, its allocator and criterion, the protobuf of timer-metrics (with the
+/// compiler of its schema), the client of an example, and drivers of PostgreSQL, for which sqlx
+/// stands.
+const HEAVY: [&str; 10] = [
+    "peers",
+    "mimalloc",
+    "criterion",
+    "protobuf",
+    "redis",
+    "diesel",
+    "diesel-async",
+    "sea-orm",
+    "sea-orm-1",
+    "sqlx-0-8",
+];
 
 /// The packages with heavy features that are no drivers, and all of their features.
 pub(crate) const HEAVY_PACKAGES: &str = "-p timer-bench -p examples -p timer-metrics -p timer-live --all-features";

@@ -18,6 +18,7 @@ mod loom;
 mod lowest;
 mod mutants;
 mod package;
+mod platforms;
 mod resolve;
 mod run;
 mod rustdoc;

@@ -41,6 +41,16 @@ pub(crate) fn tokio_alt() -> Result<Command, Stop> {
     built(beside("tokio-alt/release/workload")?)
 }
 
+/// Returns the command for this program with mimalloc, built for musl, whose programs are static.
+///
+/// # Errors
+///
+/// Fails if that program is not built.
+#[cfg(not(target_feature = "crt-static"))]
+pub(crate) fn in_static_program() -> Result<Command, Stop> {
+    built(beside("x86_64-unknown-linux-musl/release/workload-mimalloc")?)
+}
+
 /// Returns the command for apalis, a queue of jobs on SQLite or PostgreSQL.
 ///
 /// # Errors
@@ -57,7 +67,7 @@ fn beside(path: &str) -> Result<PathBuf, Stop> {
     Ok(this.ancestors().nth(2).unwrap_or(Path::new(".")).join(path))
 }
 
-#[cfg(any(feature = "peers", feature = "durable"))]
+#[cfg(any(not(target_feature = "crt-static"), feature = "peers", feature = "durable"))]
 fn built(program: PathBuf) -> Result<Command, Stop> {
     if program.exists() {
         Ok(Command::new(program))

@@ -60,7 +60,7 @@ impl Options {
     fn peers<'a>(&'a self, step: &'a Step) -> impl Iterator<Item = &'static str> + 'a {
         let takes_part = |name: &str| {
             let is_wanted = self.peers.is_empty() || name.starts_with(OURS) || self.peers.iter().any(|one| one == name);
-            is_wanted && (step.peers.is_empty() || step.peers.contains(&name))
+            is_wanted && step.includes(name)
         };
         PEERS.iter().filter(move |peer| takes_part(peer.name) && peer.does(step.workload)).map(|peer| peer.name)
     }

@@ -1,7 +1,7 @@
 //! The table at the end of a run, and the comparison with a kept run.
 
 use super::results::{Results, Series, Summary};
-use crate::peer::{FLOOR, OURS};
+use crate::peer::{FLOOR, OURS, STATIC};
 use crate::row::figure;
 
 /// A line of the table.
@@ -12,10 +12,12 @@ pub(super) struct Line {
     pub(super) unit: &'static str,
     /// The plot that shows the line, if one does.
     pub(super) plot: &'static str,
+    /// The peer that the line compares with, or an empty text for the best other timer.
+    other: &'static str,
 }
 
 const fn line(workload: &'static str, params: &'static str, unit: &'static str, title: &'static str) -> Line {
-    Line { title, workload, params, unit, plot: "" }
+    Line { title, workload, params, unit, plot: "", other: "" }
 }
 
 const fn shown(plot: &'static str, mut line: Line) -> Line {
@@ -23,17 +25,26 @@ const fn shown(plot: &'static str, mut line: Line) -> Line {
     line
 }
 
+const fn beside(other: &'static str, mut line: Line) -> Line {
+    line.other = other;
+    line
+}
+
 pub(super) const LINES: &[Line] = &[
     shown("timers", line("schedule", "threads=1", "ns/call", "schedule, 1 thread, ns")),
     line("schedule", "threads=2", "ns/call", "schedule, 2 threads, ns"),
     line("schedule", "threads=1,mimalloc", "ns/call", "schedule, 1 thread, mimalloc, ns"),
+    beside(STATIC, line("schedule", "threads=1,mimalloc", "cpu-ns/call", "the same, static, CPU ns")),
     shown("timers", line("pair", "threads=1", "ns/pair", "schedule and cancel, 1 thread, ns")),
     shown("timers", line("pair", "threads=2", "ns/pair", "schedule and cancel, 2 threads, ns")),
     line("pair", "threads=4", "ns/pair", "schedule and cancel, 4 threads, ns"),
+    beside(STATIC, line("pair", "threads=1,mimalloc", "cpu-ns/pair", "schedule and cancel, static, CPU ns")),
     shown("timers", line("reset", "threads=1", "ns/reset", "reset, 1 thread, ns")),
     line("reset", "threads=2", "ns/reset", "reset, 2 threads, ns"),
+    beside(STATIC, line("reset", "threads=1,mimalloc", "cpu-ns/reset", "reset, static, CPU ns")),
     shown("timers", line("cancel", "", "cpu-ns/cancel", "cancel a million in random order, CPU ns")),
     line("cancel", "mimalloc", "cpu-ns/cancel", "the same with mimalloc, CPU ns"),
+    beside(STATIC, line("cancel", "mimalloc", "cpu-ns/cancel", "the same, static, CPU ns")),
     line("crowd", "", "ms-late", "a million due in 200 ms, the last is late by ms"),
     shown("timers", line("crowd", "", "cpu-s", "a million due in 200 ms, CPU s")),
     line("lateness", "tick=1ms", "us-p99", "lateness at a tick of 1 ms, p99, us"),
@@ -91,7 +102,8 @@ pub(super) fn table(results: &Results) -> String {
             match one.peer.as_str() {
                 OURS => ours = Some(median),
                 FLOOR => {}
-                peer if !peer.starts_with(OURS) && is_better => best = Some((median, peer)),
+                peer if peer == line.other => best = Some((median, peer)),
+                peer if line.other.is_empty() && !peer.starts_with(OURS) && is_better => best = Some((median, peer)),
                 _ => {}
             }
         }
@@ -212,14 +224,16 @@ mod tests {
         let results = results(
             "timer schedule n=1M,threads=1 50 ns/call\ntimer-hashed schedule n=1M,threads=1 10 ns/call\n\
              tokio schedule n=1M,threads=1 100 ns/call\nnetty schedule n=1M,threads=1 200 ns/call\n\
+             timer pair threads=1,mimalloc 90 cpu-ns/pair\ntimer-static pair threads=1,mimalloc 99 cpu-ns/pair\n\
              floor schedule n=1M,threads=1 1 ns/call\ntokio reset n=1M,threads=1 1 ns/reset\n\
              timer durable-sqlite in-flight=512 300 lives/s\npoller durable-sqlite in-flight=512 100 lives/s",
         );
         let words: Vec<String> =
             table(&results).lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(words[2], "| schedule, 1 thread, ns | 50.00 | 100.0 (tokio) | 2.00 |");
-        assert_eq!(words[3], "| SQLite, 512 in flight, lives per second | 300.0 | 100.0 (poller) | 3.00 |");
-        assert_eq!(words.len(), 4, "a line without a figure of ours is left out");
+        assert_eq!(words[3], "| schedule and cancel, static, CPU ns | 90.00 | 99.00 (timer-static) | 1.10 |");
+        assert_eq!(words[4], "| SQLite, 512 in flight, lives per second | 300.0 | 100.0 (poller) | 3.00 |");
+        assert_eq!(words.len(), 5, "a line without a figure of ours is left out");
     }
 
     #[test]

@@ -1,0 +1,55 @@
+//! The steps that build and test for other places than the machine itself.
+
+use std::path::Path;
+
+use xshell::{Shell, cmd};
+
+use crate::cargo::cargo;
+use crate::run::{Failure, Result, need, report, target_dir};
+
+/// Programs for this target are static.
+pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
+
+/// The number of resets in [`system_calls`].
+const RESETS: usize = 2_000;
+
+/// Fails if a static program asks the kernel for the time more often with this timer than with one
+/// of the standard library alone. A feature of a dependency decides about it, and no other test
+/// would notice.
+pub(crate) fn system_calls(sh: &Shell) -> Result {
+    let tools = || {
+        need("strace -V", "strace (apt-get install strace)")?;
+        need_target(sh, MUSL)
+    };
+    // A server that skips this would not notice.
+    tools()
+        .map_err(|missing| if std::env::var_os("CI").is_some() { Failure { code: 1, ..missing } } else { missing })?;
+    sh.set_var("CARGO_PROFILE_DEV_DEBUG", "false");
+    cargo(sh, &[&format!("build -p timer-bench --bin workload --target {MUSL}")])?;
+    let program = target_dir().join(MUSL).join("debug/workload");
+    let ours = clock_calls(sh, &program, "timer")?;
+    let std = clock_calls(sh, &program, "btree")?;
+    report(&format!("{RESETS} resets ask the kernel for the time {ours} times, and {std} times with std alone\n"));
+    if ours <= std { Ok(()) } else { Err(Failure::new("a static program reads the clock by system calls")) }
+}
+
+/// Returns how often a process asks the kernel for the time while a peer resets timeouts.
+fn clock_calls(sh: &Shell, program: &Path, peer: &str) -> Result<usize> {
+    let resets = RESETS.to_string();
+    let trace = ["-f", "--quiet=all", "-e", "trace=clock_gettime,clock_gettime64,gettimeofday", "-o"];
+    let log = target_dir().join("system_calls");
+    cmd!(sh, "strace {trace...} {log} {program} {peer} reset --threads 1 --n {resets}")
+        .quiet()
+        .ignore_stdout()
+        .run()?;
+    Ok(sh.read_file(&log)?.lines().count())
+}
+
+/// Returns a skipped step if the standard library of a target is not installed.
+pub(crate) fn need_target(sh: &Shell, target: &str) -> Result {
+    let folder = cmd!(sh, "rustc --print target-libdir --target {target}").quiet().read()?;
+    if Path::new(&folder).is_dir() {
+        return Ok(());
+    }
+    Err(Failure::skipped(&format!("standard library for {target} (rustup target add {target})")))
+}
