@@ -127,8 +127,7 @@ impl Store for PostgresStore {
     }
 
     fn next_upkeep(&self) -> Option<Instant> {
-        let signalled = self.signals.has_foreign() || self.signals.has_shards() || self.signals.has_pauses();
-        let signal = signalled.then(|| self.earliest_upkeep());
+        let signal = self.signals.has_any().then(|| self.earliest_upkeep());
         Some(self.agenda.next([Some(self.lease.end()), signal]))
     }
 

@@ -21,15 +21,21 @@ const ECHO: Duration = Duration::from_secs(5);
 /// A function that wakes the keeper.
 pub(super) type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// The findings of the listening thread.
+/// A finding of the listening thread.
+#[derive(Clone, Copy)]
+pub(super) enum Signal {
+    /// Others have written, or may have while nobody listened.
+    Foreign,
+    /// Shards have changed their owners.
+    Shards,
+    /// Topics were paused or resumed.
+    Pauses,
+}
+
+/// The findings of the listening thread that the keeper has not taken yet.
 #[derive(Default)]
 pub(super) struct Signals {
-    /// Others have written, or may have while nobody listened.
-    foreign: AtomicBool,
-    /// Shards have changed their owners.
-    shards: AtomicBool,
-    /// Topics were paused or resumed.
-    pauses: AtomicBool,
+    raised: [AtomicBool; 3],
     wake: Mutex<Option<Wake>>,
 }
 
@@ -38,45 +44,27 @@ impl Signals {
         *self.wake.lock().unwrap_or_else(PoisonError::into_inner) = Some(wake);
     }
 
-    pub(super) fn has_foreign(&self) -> bool {
+    /// Returns `true` if there is a finding.
+    pub(super) fn has_any(&self) -> bool {
         // ORDERING: Acquire, pairs with `raise`.
-        self.foreign.load(Ordering::Acquire)
+        self.raised.iter().any(|raised| raised.load(Ordering::Acquire))
     }
 
-    pub(super) fn has_shards(&self) -> bool {
-        // ORDERING: Acquire, pairs with `raise`.
-        self.shards.load(Ordering::Acquire)
-    }
-
-    pub(super) fn has_pauses(&self) -> bool {
-        // ORDERING: Acquire, pairs with `raise`.
-        self.pauses.load(Ordering::Acquire)
-    }
-
-    pub(super) fn take_pauses(&self) -> bool {
-        // ORDERING: Acquire, as in `take_foreign`.
-        self.pauses.swap(false, Ordering::Acquire)
-    }
-
-    pub(super) fn take_foreign(&self) -> bool {
-        // ORDERING: Acquire, pairs with `raise`. A notification after this raises the flag again.
-        self.foreign.swap(false, Ordering::Acquire)
-    }
-
-    pub(super) fn take_shards(&self) -> bool {
-        // ORDERING: Acquire, as above.
-        self.shards.swap(false, Ordering::Acquire)
+    /// Takes a finding. Returns `false` if there is none.
+    pub(super) fn take(&self, signal: Signal) -> bool {
+        // ORDERING: Acquire, pairs with `raise`. A notification after this raises it again.
+        self.raised[signal as usize].swap(false, Ordering::Acquire)
     }
 
     /// Asks for another look, which the keeper takes in its next turn.
     pub(super) fn again(&self) {
         // ORDERING: Relaxed, the keeper itself reads it.
-        self.foreign.store(true, Ordering::Relaxed);
+        self.raised[Signal::Foreign as usize].store(true, Ordering::Relaxed);
     }
 
-    fn raise(&self, flag: &AtomicBool) {
+    fn raise(&self, signal: Signal) {
         // ORDERING: Release, pairs with the loads of the keeper, which then asks the database.
-        if !flag.swap(true, Ordering::Release) {
+        if !self.raised[signal as usize].swap(true, Ordering::Release) {
             let wake = self.wake.lock().unwrap_or_else(PoisonError::into_inner).clone();
             if let Some(wake) = wake {
                 wake();
@@ -134,9 +122,9 @@ async fn follow(client: &Client, mut messages: Messages, channel: &str, signals:
             match poll_fn(&mut messages).await {
                 Some(Ok(AsyncMessage::Notification(message))) if message.channel() == channel => {
                     signals.raise(match message.payload() {
-                        "shards" => &signals.shards,
-                        "paused" => &signals.pauses,
-                        _ => &signals.foreign,
+                        "shards" => Signal::Shards,
+                        "paused" => Signal::Pauses,
+                        _ => Signal::Foreign,
                     });
                 }
                 Some(Ok(AsyncMessage::Notification(_))) => _ = heard.send(true),
@@ -161,8 +149,8 @@ async fn follow(client: &Client, mut messages: Messages, channel: &str, signals:
             return;
         }
         // Work that arrived while nobody listened.
-        signals.raise(&signals.foreign);
-        signals.raise(&signals.pauses);
+        signals.raise(Signal::Foreign);
+        signals.raise(Signal::Pauses);
         std::future::pending::<()>().await;
     };
     tokio::select! {

@@ -4,7 +4,7 @@ use super::agenda::Task;
 use super::clock::Clock;
 use super::column::uuid;
 use super::link::Link;
-use super::listen::Listener;
+use super::listen::{Listener, Signal};
 use super::look::Frontier;
 use super::{PostgresStore, SHARDS, lost};
 use std::time::{Duration, Instant};
@@ -169,14 +169,14 @@ impl PostgresStore {
         if self.agenda.is_due(Task::EndOfHold, now) {
             self.agenda.clear(Task::EndOfHold);
         }
-        if self.agenda.is_due(Task::Renewal, now) || self.lease.is_over() || self.signals.take_shards() {
+        if self.agenda.is_due(Task::Renewal, now) || self.lease.is_over() || self.signals.take(Signal::Shards) {
             let paused = self.paused;
             self.has_gained |= self.renew(running)?;
             // A notification of a pause may have been lost.
             upkeep.pauses_changed = self.paused != paused;
         }
-        upkeep.pauses_changed |= self.signals.take_pauses();
-        if self.signals.take_foreign() || self.agenda.is_due(Task::Look, now) || self.has_gained {
+        upkeep.pauses_changed |= self.signals.take(Signal::Pauses);
+        if self.signals.take(Signal::Foreign) || self.agenda.is_due(Task::Look, now) || self.has_gained {
             // A look that fails is repeated at once.
             upkeep.foreign = self.sweep().inspect_err(|_| self.signals.again())?;
         }
