@@ -44,35 +44,35 @@ impl<P> Due<P> {
 
     /// Returns the topic.
     pub fn topic(&self) -> &str {
-        &self.started.topic
+        &self.started.attempt.topic
     }
 
     /// Returns the key, or `None` if the timeout was scheduled without one.
     pub fn key(&self) -> Option<&str> {
-        self.started.key.as_deref()
+        self.started.attempt.key.as_deref()
     }
 
     /// Returns the trace of the call that has scheduled the timeout, as a `traceparent` of the W3C,
     /// or `None` if the call was not traced, or the timeout was requeued.
     pub fn traceparent(&self) -> Option<&str> {
-        self.started.traceparent.as_deref()
+        self.started.attempt.traceparent.as_deref()
     }
 
     /// Returns the number of the attempt, from 1. It grows with each start and is never used twice
     /// for the same id, so it serves as a fencing token.
     pub fn attempt(&self) -> u32 {
-        self.started.attempt
+        self.started.attempt.attempt
     }
 
     /// Returns the due time of the attempt on the store's clock. A retry and a wait for a handler
     /// move it.
     pub fn due(&self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_micros(u64::try_from(self.started.due).unwrap_or(0))
+        UNIX_EPOCH + Duration::from_micros(u64::try_from(self.started.attempt.due).unwrap_or(0))
     }
 
     /// Returns how late the attempt has begun, on the store's clock.
     pub fn lag(&self) -> Duration {
-        Duration::from_micros(u64::try_from(self.started.begun - self.started.due).unwrap_or(0))
+        Duration::from_micros(u64::try_from(self.started.begun - self.started.attempt.due).unwrap_or(0))
     }
 
     /// Returns `true` once the attempt is over, because it ran longer than the

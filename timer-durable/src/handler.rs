@@ -6,6 +6,7 @@ use crate::engine::Handler;
 use crate::message::AttemptResult;
 use crate::payload::Payload;
 use crate::retry::Retry;
+use crate::transaction::Attempt;
 use std::fmt::Display;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -20,12 +21,12 @@ pub(crate) type Spawn = Arc<dyn Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + S
 pub(crate) fn blocking<P: Payload, D: Into<Done>>(
     function: impl Fn(&Due<P>) -> Result<D, Retry> + Send + Sync + 'static,
 ) -> Handler {
-    Arc::new(move |started, bytes, format, report| {
+    Arc::new(move |mut started, report| {
         let Some(report) = report.start() else { return };
         started.record_start();
         let span = started.span();
         let result = span.during(|| {
-            read(bytes, format).and_then(|payload| {
+            read(&mut started.attempt).and_then(|payload| {
                 let mark = started.handler_mark();
                 call(|| mark.during(|| function(&Due { payload, started }))).and_then(|result| result)
             })
@@ -43,14 +44,14 @@ where
     D: Into<Done>,
     F: Future<Output = Result<D, Retry>> + Send + 'static,
 {
-    Arc::new(move |started, bytes, format, report| {
+    Arc::new(move |mut started, report| {
         let Some(report) = report.start() else { return };
         started.record_start();
         let span = started.span();
         let mark = started.handler_mark();
         let progress = started.progress().clone();
         let future = span.during(|| {
-            read(bytes, format).and_then(|payload| call(|| mark.during(|| function(Due { payload, started }))))
+            read(&mut started.attempt).and_then(|payload| call(|| mark.during(|| function(Due { payload, started }))))
         });
         match future {
             // If the future panics, the runtime drops the report, which counts as a failed attempt.
@@ -81,10 +82,12 @@ where
     })
 }
 
-fn read<P: Payload>(bytes: Vec<u8>, format: i16) -> Result<P, Retry> {
+/// Takes the payload of an attempt.
+fn read<P: Payload>(attempt: &mut Attempt) -> Result<P, Retry> {
+    let bytes = std::mem::take(&mut attempt.payload);
     let unread = |why: &dyn Display| Retry::new(format!("the payload cannot be read: {why}"));
     // The text of the error is code of the user, too.
-    panics::catch(|| P::decode(bytes, format).map_err(|error| unread(&error)))
+    panics::catch(|| P::decode(bytes, attempt.format).map_err(|error| unread(&error)))
         .unwrap_or_else(|message| Err(unread(&format_args!("decoding it panicked: {message}"))))
 }
 

@@ -11,6 +11,7 @@ use crate::retry::Retry;
 use crate::store::Micros;
 use crate::topic::Rules;
 use crate::traces::AttemptSpan;
+use crate::transaction::Attempt;
 use crate::work::Work;
 use crossbeam_channel::Sender;
 use std::sync::Arc;
@@ -21,11 +22,8 @@ use timer_executor::TaskExecutor;
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) id: TimeoutId,
-    pub(crate) topic: String,
-    pub(crate) key: Option<String>,
-    pub(crate) traceparent: Option<String>,
-    pub(crate) attempt: u32,
-    pub(crate) due: Micros,
+    /// The attempt as the store has begun it. Its handler takes the payload.
+    pub(crate) attempt: Attempt,
     pub(crate) begun: Micros,
     pub(crate) keeper: KeeperHandle,
     pub(crate) late: Late,
@@ -38,13 +36,14 @@ impl Started {
 
     /// Starts the span of the handler.
     pub(crate) fn span(&self) -> AttemptSpan {
-        let lag = self.begun.saturating_sub(self.due).max(0);
-        AttemptSpan::start(self.id, &self.topic, self.attempt, lag, self.traceparent.as_deref())
+        let Attempt { attempt, due, topic, traceparent, .. } = &self.attempt;
+        let lag = self.begun.saturating_sub(*due).max(0);
+        AttemptSpan::start(self.id, topic, *attempt, lag, traceparent.as_deref())
     }
 
     /// Returns a mark for the thread that runs the handler.
     pub(crate) fn handler_mark(&self) -> HandlerMark {
-        let name = Arc::new((self.topic.clone(), self.key.clone()));
+        let name = Arc::new((self.attempt.topic.clone(), self.attempt.key.clone()));
         HandlerMark { keeper: self.keeper.keeper.clone(), id: self.id, name }
     }
 
@@ -56,7 +55,8 @@ impl Started {
         if self.keeper.settle.is_none() {
             lateness.add(DurableLateCause::Executor, since.elapsed());
         }
-        figures.record_late(self.id, (&self.topic, self.key.as_deref()), self.attempt, &lateness);
+        let Attempt { attempt, topic, key, .. } = &self.attempt;
+        figures.record_late(self.id, (topic, key.as_deref()), *attempt, &lateness);
     }
 }
 
@@ -79,8 +79,8 @@ pub(crate) struct TopicSettings {
     pub(crate) rate: Option<(u32, Duration)>,
 }
 
-/// A handler of any payload. It takes the bytes of the payload, and reports the result once.
-pub(crate) type Handler = Arc<dyn Fn(Started, Vec<u8>, i16, Report) + Send + Sync>;
+/// A handler of any payload, which reports its result once.
+pub(crate) type Handler = Arc<dyn Fn(Started, Report) + Send + Sync>;
 
 /// The duty of a handler to report its result. If it is dropped without a report, the attempt has
 /// failed.

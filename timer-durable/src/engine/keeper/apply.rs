@@ -179,17 +179,13 @@ impl Keeper {
         let report = Report::new(&handle, self.executors.term().clone(), id, attempt.attempt);
         let started = Started {
             id,
-            topic: attempt.topic,
-            key: attempt.key,
-            traceparent: attempt.traceparent,
-            attempt: attempt.attempt,
-            due: attempt.due,
+            attempt,
             begun: now,
             keeper: handle,
             late: Late { figures: self.record.figures().clone(), lateness, since: Instant::now() },
         };
         let handler = topic.handler.clone();
-        Some((lane, Task::new(move || handler(started, attempt.payload, attempt.format, report))))
+        Some((lane, Task::new(move || handler(started, report))))
     }
 
     /// Adds an attempt to those that run. Returns its lateness.
