@@ -81,8 +81,10 @@ pub(crate) enum DrivenBy {
 /// A function of the user's that is called without arguments.
 pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
 
-/// The length of a tick that the builder does not set. The figures in the book and in the timer's
-/// documentation belong to it. The bench sets its own ticks.
+/// The length of a tick that the builder does not set. A run is late by up to one tick, and half of
+/// them by half a tick. No other code repeats the length. It is in the documentation of
+/// [`TimerBuilder::DEFAULT_TICK`](crate::TimerBuilder::DEFAULT_TICK), and the figures of
+/// `book/choosing.md` and `book/coming_from.md` belong to it. The bench sets its own ticks.
 pub(crate) const DEFAULT_TICK: Duration = Duration::from_millis(1);
 
 /// The choices of a [`TimerBuilder`](crate::TimerBuilder).
