@@ -42,7 +42,7 @@
 use crate::config::Hook;
 use crate::deadline::NO_TICK;
 use crate::sync::{AtomicU64, Mutex, Ordering, Parker};
-use std::time::Instant;
+use std::time::Duration;
 use timer_executor::panics;
 
 /// The sleeper is awake or has been woken up, and looks at every shard before it sleeps.
@@ -107,9 +107,9 @@ impl Alarm {
         self.until.swap(AWAKE, Ordering::AcqRel);
     }
 
-    /// Makes the sleeper's step 4.
-    pub(crate) fn park(&self, until: Option<Instant>) {
-        self.parker.park(until);
+    /// Makes the sleeper's step 4, with the time until `m`.
+    pub(crate) fn park(&self, limit: Option<Duration>) {
+        self.parker.park(limit);
     }
 
     /// Returns `true` if the sleeper is awake or a caller has woken it.

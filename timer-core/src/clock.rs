@@ -33,6 +33,12 @@ pub(crate) fn now() -> Nanos {
     nanos_of(Instant::now())
 }
 
+/// Returns the time from now until `when`, or zero if it has come. Threads wait for this duration and
+/// not until an instant, because a library that fakes the clock of [`Instant`] does not fake [`now`].
+pub(crate) fn until(when: Nanos) -> Duration {
+    Duration::from_nanos(when.saturating_sub(now()))
+}
+
 /// Returns the time of the kernel's last tick. It is not later than [`now`] and seldom more than
 /// [`MAX_COARSE_ERROR`] earlier. It costs a fifth of `now` on a machine that reads its counter
 /// slowly.

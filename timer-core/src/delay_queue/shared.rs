@@ -307,19 +307,19 @@ impl<T> SharedDelayQueue<T> {
     /// Waits for a wake-up, or until a time of the timer's clock. On virtual time it may return
     /// early, and `alarm` keeps the timeout that ends the wait.
     fn wait(&self, parker: &Arc<Parker>, until: Option<Nanos>, alarm: &mut Option<CancelOnDrop>) {
-        let Some(until) = until.map(clock::instant) else { return parker.park(None) };
+        let Some(until) = until else { return parker.park(None) };
         if !self.shared.timer.has_virtual_time() {
-            return parker.park(Some(until));
+            return parker.park(Some(clock::until(until)));
         }
         // Parking uses the system's clock, so a timeout reports the virtual deadline.
         let bell = parker.clone();
-        let next = self.shared.timer.new_timeout_at(until, move |_| bell.unpark());
+        let next = self.shared.timer.new_timeout_at(clock::instant(until), move |_| bell.unpark());
         // The old alarm is dropped after the new one is scheduled, so that the timer always has a
         // pending one.
         *alarm = next.ok().map(Timeout::cancel_on_drop);
         // Another thread may have moved the time since, and may never move it again. Then nobody
         // runs the timeout.
-        parker.park(Some(Instant::now() + MAX_PARK));
+        parker.park(Some(MAX_PARK));
     }
 
     /// Closes the queue. Consumers take the items that are due and return `None` after that.

@@ -25,7 +25,7 @@ impl Engine {
         let parker = Parker::default();
         let is_over = |now| until.is_some_and(|until| until <= now);
         while self.pending() > 0 && !is_over(Instant::now()) {
-            parker.park(Some(Instant::now() + INTERVAL));
+            parker.park(Some(INTERVAL));
         }
         let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
         Ok(self.end_drain(ended, left))

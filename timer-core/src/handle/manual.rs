@@ -192,7 +192,7 @@ impl ManualDriver {
             // that came before the wake-up.
             while !bell.is_rung.swap(false, Ordering::Acquire) {
                 if self.advance_to_next().is_none() {
-                    bell.parker.park(Some(Instant::now() + MAX_PARK));
+                    bell.parker.park(Some(MAX_PARK));
                 }
             }
         }

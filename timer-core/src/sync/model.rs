@@ -20,7 +20,7 @@ pub(crate) use memory::Memory;
 use std::io;
 pub(crate) use std::sync::atomic::Ordering;
 pub(crate) use std::sync::{Arc, OnceLock, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Returns `true` if the model has failed. The checker must not be called any more.
 pub(crate) fn has_failed() -> bool {
@@ -76,7 +76,7 @@ pub(crate) struct Parker {
 }
 
 impl Parker {
-    pub(crate) fn park(&self, _: Option<Instant>) {
+    pub(crate) fn park(&self, _: Option<Duration>) {
         let mut token = self.token.lock().unwrap();
         while !*token {
             token = self.given.wait(token).unwrap();

@@ -1,7 +1,7 @@
 //! The types that ship, which are atomics and threads of `std` and the mutex of parking_lot.
 
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::atomic::Ordering;
@@ -53,22 +53,21 @@ fn lock<T>(sleepers: &Sleepers<T>) -> std::sync::MutexGuard<'_, T> {
     sleepers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits while `condition` holds, but not beyond `until`.
+/// Waits while `condition` holds, for at most `limit`.
 fn wait_while<'a, T>(
     condvar: &Condvar,
     guard: std::sync::MutexGuard<'a, T>,
-    until: Option<Instant>,
+    limit: Option<Duration>,
     condition: impl FnMut(&mut T) -> bool,
 ) -> std::sync::MutexGuard<'a, T> {
-    let Some(until) = until else {
+    let Some(limit) = limit else {
         return condvar.wait_while(guard, condition).unwrap_or_else(PoisonError::into_inner);
     };
-    let limit = until.saturating_duration_since(Instant::now());
     condvar.wait_timeout_while(guard, limit, condition).unwrap_or_else(PoisonError::into_inner).0
 }
 
-/// Blocks one thread until another one gives the token or an instant has come. A token that is
-/// given before the wait is not lost.
+/// Blocks one thread until another one gives the token or a time is over. A token that is given
+/// before the wait is not lost.
 #[derive(Debug, Default)]
 pub(crate) struct Parker {
     token: Sleepers<bool>,
@@ -76,10 +75,10 @@ pub(crate) struct Parker {
 }
 
 impl Parker {
-    /// Waits for the token or until `until`, and takes the token. Without `until` it waits for the
-    /// token only.
-    pub(crate) fn park(&self, until: Option<Instant>) {
-        *wait_while(&self.given, lock(&self.token), until, |token| !*token) = false;
+    /// Waits for the token, for at most `limit`, and takes the token. Without `limit` it waits for
+    /// the token only.
+    pub(crate) fn park(&self, limit: Option<Duration>) {
+        *wait_while(&self.given, lock(&self.token), limit, |token| !*token) = false;
     }
 
     /// Gives the token to the parked thread, or to the next one that parks.
@@ -114,7 +113,8 @@ impl Event {
     pub(crate) fn wait(&self, until: Option<Instant>, condition: impl Fn() -> bool) {
         let mut waiters = lock(&self.waiters);
         *waiters += 1;
-        *wait_while(&self.happened, waiters, until, |_| !condition()) -= 1;
+        let limit = until.map(|until| until.saturating_duration_since(Instant::now()));
+        *wait_while(&self.happened, waiters, limit, |_| !condition()) -= 1;
     }
 
     /// Wakes all waiting threads. Called after the change that makes their condition true.

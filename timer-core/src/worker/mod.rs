@@ -26,7 +26,7 @@ use crate::deadline::{IMMEDIATE, Nanos};
 use crate::engine::Engine;
 use crate::error::RejectReason;
 use crate::sync::{Arc, block_signals, never_slow_down, wait_on_time};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Platforms limit the length of a wait. After this time the worker looks at the clock and sleeps
 /// on.
@@ -69,9 +69,7 @@ pub(crate) fn run(engine: Arc<Engine>) {
         if context.alarm.set(next) {
             let until = context.resolution.start_of(next);
             context.backpressure.set_due(until);
-            let until = clock::instant(until);
-            let until = until.min(Instant::now() + LONGEST_SLEEP);
-            wait_on_time(|| context.alarm.park(Some(until)));
+            wait_on_time(|| context.alarm.park(Some(clock::until(until).min(LONGEST_SLEEP))));
         }
     }
     dispatcher.rest();
@@ -93,6 +91,7 @@ mod tests {
     use crate::entry::Closure;
     use crate::sync::{AtomicUsize, Ordering, spread_by_thread};
     use std::sync::mpsc::channel;
+    use std::time::Instant;
 
     /// The second delay is due at once, so that the worker does not sleep.
     #[test]
