@@ -105,9 +105,16 @@ thread_local! {
     static SUSPENDED: std::cell::Cell<Duration> = const { std::cell::Cell::new(Duration::ZERO) };
 }
 
+/// A system without this clock, such as an emulator, gets the clock of [`Instant`]. The first
+/// reading decides, because a lease must not be measured on two clocks.
 #[cfg(target_os = "linux")]
 fn read() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    use rustix::time::{ClockId, DynamicClockId, clock_gettime, clock_gettime_dynamic};
+    static CLOCK: std::sync::OnceLock<ClockId> = std::sync::OnceLock::new();
+    let now = clock_gettime(*CLOCK.get_or_init(|| {
+        let has_boot_time = clock_gettime_dynamic(DynamicClockId::Known(ClockId::Boottime)).is_ok();
+        if has_boot_time { ClockId::Boottime } else { ClockId::Monotonic }
+    }));
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
