@@ -37,6 +37,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(missing_docs)]
 
+mod begun;
 pub mod book;
 mod clock;
 mod file_connection;
@@ -53,15 +54,16 @@ mod read;
 mod reader;
 mod rows;
 mod schema;
-mod shelf;
 mod slots;
 mod store;
 mod tally;
 mod tombstones;
+mod topics;
 mod transaction;
 mod unreadable;
 mod version;
 
+use begun::BegunSlot;
 use clock::Clock;
 use file_connection::FileConnection;
 use foreign::ForeignWrites;
@@ -77,9 +79,7 @@ pub use rusqlite;
 
 use rusqlite::ErrorCode;
 use schema::{SCHEMA, Schema};
-use slots::PageTopics;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use tally::Tally;
 use timer_durable::StoreError;
 use timer_durable::store::{Divider, Micros};
@@ -138,9 +138,7 @@ pub struct SqliteStore {
     clock: Clock,
     tally: Tally,
     divider: Divider,
-    /// The topics whose timeouts go to their shelves.
-    blocked: Arc<[Arc<str>]>,
-    page_topics: PageTopics,
+    begun_slot: BegunSlot,
     /// The schema to which [`upgrade`](Self::upgrade) leads.
     schema: Schema,
     foreign: ForeignWrites,
@@ -173,8 +171,7 @@ impl SqliteStore {
             clock: Clock::new(floor),
             tally: Tally::default(),
             divider: Divider::new(),
-            blocked: Arc::default(),
-            page_topics: PageTopics::default(),
+            begun_slot: BegunSlot::default(),
             schema,
             foreign: ForeignWrites::default(),
         })

@@ -124,7 +124,7 @@ fn check_settings(connection: &Connection, path: &Path) -> Result<(), OpenError>
 /// Checks that the table and its indexes can be read at their ends. A check of the whole file would
 /// take minutes with many timeouts.
 fn check(connection: &Connection) -> rusqlite::Result<()> {
-    let ends = "select (select min(due) from timer_timeout where slot is null),
+    let ends = "select (select min(topic) from timer_timeout where slot is null),
         (select min(slot) from timer_timeout where slot is not null), (select max(id) from timer_timeout)";
     connection.query_row(ends, [], |_| Ok(()))
 }

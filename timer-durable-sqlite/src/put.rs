@@ -1,7 +1,7 @@
 //! Inserts, and their effect on the timeout that has their key.
 
 use super::ids::{blob, id};
-use super::slots::{self, change_due};
+use super::slots::Slots;
 use super::tombstones::{Tombstones, is_taken};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, params};
 use std::cell::OnceCell;
@@ -32,11 +32,11 @@ pub(super) fn insert(tombstones: Tombstones<'_>, create: &mut Create<'_>, new: &
     match new.effect_on(&state, tombstones.now) {
         KeyEffect::Kept => Ok(Outcome::Kept(holder)),
         KeyEffect::Moved { due } => {
-            change_due(db, holder, due, create.far)?;
+            create.slots.change_due(holder, Some(&new.topic), due)?;
             Ok(Outcome::Moved(holder, due))
         }
         KeyEffect::Updated { due, planned } => {
-            change_due(db, holder, due, create.far)?;
+            create.slots.change_due(holder, Some(&new.topic), due)?;
             update(db, holder, new, planned)?;
             Ok(Outcome::Moved(holder, due))
         }
@@ -78,12 +78,13 @@ pub(super) struct Create<'c> {
     insert: CachedStatement<'c>,
     /// Whether there are dead letters, whose ids are taken as well.
     has_dead: OnceCell<bool>,
-    far: Micros,
+    /// The slots of the timeouts of the batch.
+    pub(super) slots: Slots<'c>,
 }
 
 impl<'c> Create<'c> {
-    pub(super) fn new(db: &'c Connection, far: Micros) -> Result<Self> {
-        Ok(Self { insert: db.prepare_cached(CREATE)?, has_dead: OnceCell::new(), far })
+    pub(super) fn new(db: &'c Connection, now: Micros) -> Result<Self> {
+        Ok(Self { insert: db.prepare_cached(CREATE)?, has_dead: OnceCell::new(), slots: Slots::new(db, now) })
     }
 
     /// Inserts a row. Returns `false` if the id or the key is taken.
@@ -108,7 +109,7 @@ impl<'c> Create<'c> {
             new.payload,
             new.period,
             new.max_lateness,
-            slots::slot(new.due, self.far),
+            self.slots.assign(&new.topic, new.due)?,
             new.cap,
             new.traceparent
         ];

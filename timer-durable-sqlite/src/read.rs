@@ -2,11 +2,11 @@
 //!
 //! A list by key follows the index of keys. A list by due time merges the rows in exact order with
 //! those of the slots that the page reaches. The rows of such a slot are sorted as they are read.
-//! The shelf of each topic is in exact order.
+//! The exact order is one of each topic.
 
 use super::ids::{blob, id};
-use super::shelf;
-use super::slots::{SHELF, WIDTH};
+use super::slots::WIDTH;
+use super::topics;
 use super::unreadable::is_unreadable;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params, params_from_iter};
@@ -123,17 +123,14 @@ pub(super) fn list(
     }
     let from = after.map_or(Position::at(filter.due.start), |row| row.position().next());
     let behind = |tail: &mut Tail| tail.and("(due, id) >= (?, ?)", [from.due.into(), blob(from.id).to_vec().into()]);
-    let mut near = tail();
-    near.and("slot is null", []);
-    behind(&mut near);
-    let mut rows = near.rows(db, "due, id", limit)?;
-    for topic in shelf::topics(db)? {
-        let mut tail = tail();
-        tail.and("slot = -1 and topic = ?", [topic.into()]);
-        behind(&mut tail);
-        rows.extend(tail.rows(db, "due, id", limit)?);
+    let mut rows = Vec::new();
+    for topic in filter.topic.clone().map_or_else(|| topics::all(db), |topic| Ok(vec![topic]))? {
+        let mut near = tail();
+        near.and("slot is null and topic = ?", [topic.into()]);
+        behind(&mut near);
+        rows.extend(near.rows(db, "due, id", limit)?);
     }
-    let mut last = from.due.saturating_sub(WIDTH).max(SHELF);
+    let mut last = from.due.saturating_sub(WIDTH);
     loop {
         rows.sort_unstable_by_key(PendingRow::position);
         rows.truncate(limit);
@@ -156,20 +153,22 @@ pub(super) fn list(
 pub(super) fn due_within(db: &Connection, now: Micros, delays: &[Micros]) -> Result<Vec<TopicDue>> {
     let _snapshot = db.unchecked_transaction()?;
     let last = now.saturating_add(delays.last().copied().unwrap_or(Micros::MIN));
-    let mut query = db.prepare_cached(
-        "select topic, due from timer_timeout
-         where slot is null and due <= ?1 and (due > ?2 or begun is null or begun < ?3)
-         union all select topic, due from timer_timeout
-         where slot > -1 and slot <= ?1 and due <= ?1 and (due > ?2 or begun is null or begun < ?3)",
-    )?;
-    let mut rows = query.query([last, now, epoch(db)?])?;
+    let epoch = epoch(db)?;
     let mut counts = DueCounts::new(delays);
-    while let Some(row) = rows.next()? {
+    let mut add = |row: &Row<'_>| {
         // A row that cannot be read becomes a dead letter when it is due.
         if let (Ok(topic), Ok(due)) = (row.get_ref(0)?.as_str(), row.get_ref(1)?.as_i64()) {
             counts.add(topic, due.saturating_sub(now));
         }
+        Ok(())
+    };
+    let select = "select topic, due from timer_timeout where due <= ?1 and (due > ?2 or begun is null or begun < ?3)";
+    let mut near = db.prepare_cached(&format!("{select} and slot is null and topic = ?4"))?;
+    for topic in topics::all(db)? {
+        near.query_map(params![last, now, epoch, topic], &mut add)?.collect::<Result<()>>()?;
     }
+    let mut far = db.prepare_cached(&format!("{select} and slot <= ?1"))?;
+    far.query_map([last, now, epoch], &mut add)?.collect::<Result<()>>()?;
     Ok(counts.finish())
 }
 

@@ -2,23 +2,19 @@
 
 use super::ids::{blob, id};
 use super::put::{Create, follow, insert};
-use super::shelf;
-use super::slots::{self, SHELF, change_due};
+use super::slots::Slots;
 use super::tombstones::Tombstones;
 use super::unreadable::is_of_row;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, params};
-use std::sync::Arc;
 use timer_durable::TimeoutId;
 use timer_durable::store::Micros;
 use timer_durable::transaction::{Attempt, NextRun, Operation, Outcome, Target};
 
 /// The facts about the instance that executes a batch.
 #[derive(Clone, Copy)]
-pub(super) struct Instance<'a> {
+pub(super) struct Instance {
     pub(super) epoch: i64,
     pub(super) now: Micros,
-    /// The topics whose timeouts go to their shelves.
-    pub(super) blocked: &'a [Arc<str>],
 }
 
 /// Executes a batch inside a transaction.
@@ -26,17 +22,16 @@ pub(super) struct Instance<'a> {
 /// The statements of the frequent operations are looked up once per batch. None of them needs a
 /// statement journal or a temporary table, which would double the time of a row. That excludes
 /// `returning`, and inserts from a `select`.
-pub(super) fn execute(db: &Connection, batch: &[Operation], instance: Instance<'_>) -> Result<Vec<Outcome>> {
-    let Instance { epoch, now, .. } = instance;
-    let far = slots::far(now);
+pub(super) fn execute(db: &Connection, batch: &[Operation], instance: Instance) -> Result<Vec<Outcome>> {
+    let Instance { epoch, now } = instance;
     let tombstones = Tombstones { db, instance: epoch as u32, now };
-    let mut create = Create::new(db, far)?;
+    let mut create = Create::new(db, now)?;
     let mut end =
         db.prepare_cached("delete from timer_timeout where id = ?1 and attempt = ?2 and begun is not null")?;
     let mut begin = Begin { find: db.prepare_cached(FIND)?, update: db.prepare_cached(BEGIN)?, instance };
     let execute = |operation: &Operation| match operation {
         Operation::Insert(new) => insert(tombstones, &mut create, new),
-        Operation::Reset { target, due } => reset(db, target, *due, far),
+        Operation::Reset { target, due } => reset(db, target, *due, &mut create.slots),
         Operation::Cancel(target) => cancel(tombstones, target),
         Operation::Done { id, attempt, next, then } => {
             let ended = match next {
@@ -56,14 +51,14 @@ pub(super) fn execute(db: &Connection, batch: &[Operation], instance: Instance<'
         Operation::Bury { id, attempt, reason, next } => bury(db, *id, *attempt, reason, *next, now),
         Operation::Requeue { id, due, without_key } => requeue(db, *id, *due, *without_key),
         Operation::Purge(id) => purge(tombstones, *id),
-        Operation::Begin(id) => begin.execute(db, *id),
+        Operation::Begin(id) => begin.execute(*id),
     };
     batch.iter().map(execute).collect()
 }
 
 /// Executes an operation in its own savepoint, inside a transaction. Refuses the operation if its
 /// row cannot be written, and undoes what it has written.
-pub(super) fn execute_in_savepoint(db: &Connection, operation: &Operation, instance: Instance<'_>) -> Result<Outcome> {
+pub(super) fn execute_in_savepoint(db: &Connection, operation: &Operation, instance: Instance) -> Result<Outcome> {
     db.prepare_cached("savepoint operation")?.execute([])?;
     let outcome = match execute(db, std::slice::from_ref(operation), instance) {
         Ok(mut outcomes) => outcomes.remove(0),
@@ -83,10 +78,11 @@ fn changed(id: TimeoutId, rows: usize) -> Outcome {
     if rows == 0 { Outcome::NotFound } else { Outcome::Changed(id) }
 }
 
-fn reset(db: &Connection, target: &Target, due: Micros, far: Micros) -> Result<Outcome> {
+fn reset(db: &Connection, target: &Target, due: Micros, slots: &mut Slots<'_>) -> Result<Outcome> {
     let found = find(db, target)?;
     if let Outcome::Changed(id) = found {
-        change_due(db, id, due, far)?;
+        let topic = if let Target::Key { topic, .. } = target { Some(&**topic) } else { None };
+        slots.change_due(id, topic, due)?;
     }
     Ok(found)
 }
@@ -217,7 +213,7 @@ fn delete_dead(db: &Connection, id: TimeoutId) -> Result<usize> {
 }
 
 const FIND: &str = "select attempt + 1, due, topic, forgiven, key, format, payload, period, max_lateness,
-        coalesce(planned, due), slot, traceparent
+        coalesce(planned, due), traceparent
     from timer_timeout where id = ?1 and (begun is null or begun < ?2)";
 const BEGIN: &str = "update timer_timeout set attempt = ?2, begun = ?3, started = ?4 where id = ?1";
 
@@ -225,24 +221,16 @@ const BEGIN: &str = "update timer_timeout set attempt = ?2, begun = ?3, started 
 struct Begin<'c> {
     find: CachedStatement<'c>,
     update: CachedStatement<'c>,
-    instance: Instance<'c>,
+    instance: Instance,
 }
 
 impl Begin<'_> {
-    fn execute(&mut self, db: &Connection, id: TimeoutId) -> Result<Outcome> {
-        let Instance { epoch, now, blocked, .. } = self.instance;
-        let mut is_on_shelf = false;
+    fn execute(&mut self, id: TimeoutId) -> Result<Outcome> {
+        let Instance { epoch, now } = self.instance;
         let begun = self.find.query_row(params![blob(id), epoch], |row| {
             let due = row.get(1)?;
             if due > now {
                 return Ok(Outcome::NotYet(due));
-            }
-            is_on_shelf = row.get::<_, Option<Micros>>(10)? == Some(SHELF);
-            if !is_on_shelf && !blocked.is_empty() {
-                let topic: String = row.get(2)?;
-                if blocked.iter().any(|blocked| **blocked == *topic) {
-                    return Ok(Outcome::Shelved(topic));
-                }
             }
             let mut attempt = Attempt::new(row.get(0)?, due, row.get::<_, String>(2)?);
             attempt.forgiven = row.get(3)?;
@@ -253,19 +241,12 @@ impl Begin<'_> {
             attempt.max_lateness = row.get(8)?;
             attempt.planned = row.get(9)?;
             // A timeout is worth more than its trace.
-            attempt.traceparent = row.get(11).unwrap_or_default();
+            attempt.traceparent = row.get(10).unwrap_or_default();
             Ok(Outcome::Begun(Box::new(attempt)))
         });
         let begun = begun.optional()?.unwrap_or(Outcome::NotFound);
-        match &begun {
-            Outcome::Begun(attempt) => {
-                self.update.execute(params![blob(id), attempt.attempt, epoch, now])?;
-                if is_on_shelf {
-                    shelf::take(db, id)?;
-                }
-            }
-            Outcome::Shelved(_) => shelf::put(db, id)?,
-            _ => {}
+        if let Outcome::Begun(attempt) = &begun {
+            self.update.execute(params![blob(id), attempt.attempt, epoch, now])?;
         }
         Ok(begun)
     }

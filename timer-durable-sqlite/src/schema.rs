@@ -34,9 +34,8 @@ const VERSION_1: &str = "
         traceparent text
     );
     create unique index timer_timeout_by_id on timer_timeout(id);
-    create index timer_timeout_by_due on timer_timeout(due, id, topic) where slot is null;
+    create index timer_timeout_by_due on timer_timeout(topic, due, id) where slot is null;
     create index timer_timeout_by_slot on timer_timeout(slot, id, due, topic) where slot is not null;
-    create index timer_timeout_by_shelf on timer_timeout(topic, due, id) where slot = -1;
     create unique index timer_timeout_by_key on timer_timeout(topic, key) where key is not null;
     create table timer_dead(
         id blob not null,
@@ -51,6 +50,7 @@ const VERSION_1: &str = "
     );
     create unique index timer_dead_by_id on timer_dead(id);
     create table timer_tombstone(id blob primary key) without rowid;
+    create table timer_topic(topic text primary key, last_slot integer not null) without rowid;
     create table timer_paused(topic text primary key) without rowid;
     create view timer_pending as select
         lower(hex(id)) as id, topic, key, due,

@@ -1,14 +1,14 @@
 //! The store's side of the trait.
 
+use super::begun::BegunSlot;
 use super::rows::{self, Instance};
 use super::slots::{self, Loaded, Page};
 use super::tally::Tally;
 use super::transaction::{OpenTransaction, check_names};
-use super::{SqliteReader, SqliteStore, failed, open, shelf, unreadable};
+use super::{SqliteReader, SqliteStore, failed, open, topics, unreadable};
 use rusqlite::backup::{Backup, StepResult};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use timer_durable::store::{Connect, Divided, Micros, Position, Reader, Store, TransactionWork, Upkeep};
 use timer_durable::transaction::{Operation, Outcome, are_accepted};
@@ -75,7 +75,7 @@ impl Store for SqliteStore {
     fn write_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         let mut outcomes = Vec::new();
         let result = self.commit(|connection, epoch, clock| {
-            let instance = Instance { epoch, now: clock.now(), blocked: &[] };
+            let instance = Instance { epoch, now: clock.now() };
             outcomes = rows::execute(connection, inserts, instance).map_err(failed)?;
             // The error rolls the transaction back.
             if are_accepted(inserts, &outcomes) { Ok(()) } else { Err(StoreError::Locked) }
@@ -88,11 +88,17 @@ impl Store for SqliteStore {
         Ok(outcomes)
     }
 
-    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
+    fn load(
+        &mut self,
+        topic: &str,
+        range: Range<Position>,
+        max: usize,
+        out: &mut Vec<Position>,
+    ) -> Result<Position, StoreError> {
         self.check()?;
-        let page = Page { range, max, epoch: self.epoch };
+        let page = Page { topic, range, max, epoch: self.epoch };
         let start = page.range.start;
-        match page.load(&self.connection, self.clock.now(), &mut self.page_topics, out).map_err(failed)? {
+        match page.load(&self.connection, self.clock.now(), &mut self.begun_slot, out).map_err(failed)? {
             Loaded::Before(bound) => return Ok(bound),
             Loaded::Unsorted(slot) => {
                 self.commit(|connection, _, _| slots::move_rows(connection, slot).map_err(failed))?;
@@ -102,43 +108,16 @@ impl Store for SqliteStore {
         Ok(start)
     }
 
-    fn set_blocked(&mut self, topics: &[Arc<str>]) -> Result<(), StoreError> {
-        self.blocked = topics.into();
-        Ok(())
-    }
-
-    fn load_shelf(&mut self, topic: &str, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
-        self.check()?;
-        loop {
-            match shelf::load(&self.connection, topic, max, self.epoch).map_err(failed)? {
-                Ok(page) => {
-                    out.extend(page);
-                    return Ok(());
-                }
-                Err(unreadable) => self.bury(unreadable)?,
-            }
-        }
-    }
-
-    fn find_topics(
-        &mut self,
-        ids: &[TimeoutId],
-        topics: &[Arc<str>],
-        out: &mut Vec<(TimeoutId, usize)>,
-    ) -> Result<(), StoreError> {
-        shelf::find_topics(&self.connection, &self.page_topics, ids, topics, out).map_err(failed)
-    }
-
-    fn shelved_topics(&mut self) -> Result<Vec<String>, StoreError> {
-        shelf::topics(&self.connection).map_err(failed)
+    fn topics(&mut self) -> Result<Vec<String>, StoreError> {
+        topics::all(&self.connection).map_err(failed)
     }
 
     fn set_paused(&mut self, topic: &str, is_paused: bool) -> Result<(), StoreError> {
-        self.commit(|connection, _, _| shelf::set_paused(connection, topic, is_paused).map_err(failed))
+        self.commit(|connection, _, _| topics::set_paused(connection, topic, is_paused).map_err(failed))
     }
 
     fn paused_topics(&mut self) -> Result<Vec<String>, StoreError> {
-        shelf::paused(&self.connection).map_err(failed)
+        topics::paused(&self.connection).map_err(failed)
     }
 
     fn rejoin(&mut self) -> Result<(), StoreError> {
@@ -148,8 +127,9 @@ impl Store for SqliteStore {
         // failed, the next instance would use the same epoch, so the update returns no row.
         self.connection.execute("update timer_meta set epoch = epoch + 1", []).map_err(failed)?;
         self.epoch = self.connection.query_row("select epoch from timer_meta", [], |row| row.get(0)).map_err(failed)?;
-        let mut lost = slots::find_lost(&self.connection).map_err(failed)?;
-        lost.append(&mut shelf::find_lost(&self.connection).map_err(failed)?);
+        self.begun_slot = BegunSlot::default();
+        topics::forget(&self.connection).map_err(failed)?;
+        let lost = topics::find_lost(&self.connection).map_err(failed)?;
         self.bury(lost)?;
         if !self.clock.is_virtual {
             self.connection.busy_timeout(LOCK_WAIT).map_err(failed)?;
@@ -169,6 +149,7 @@ impl Store for SqliteStore {
     fn upkeep(&mut self, _: &[TimeoutId]) -> Result<Upkeep, StoreError> {
         let shards_gained = std::mem::take(&mut self.foreign.are_found);
         if shards_gained {
+            self.begun_slot = BegunSlot::default();
             self.tally = Tally::start(&self.connection).map_err(failed)?;
         } else {
             self.tally.step(&self.connection).map_err(failed)?;
@@ -228,10 +209,9 @@ impl SqliteStore {
     /// Executes a part of a batch as one transaction. A timeout that cannot begin, because its row
     /// cannot be read, becomes a dead letter.
     fn execute(&mut self, part: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
-        let blocked = self.blocked.clone();
         let mut unreadable = None;
         let result = self.commit(|connection, epoch, clock| {
-            let instance = Instance { epoch, now: clock.now(), blocked: &blocked };
+            let instance = Instance { epoch, now: clock.now() };
             rows::execute(connection, part, instance).map_err(|error| {
                 let refusal = failed(&error);
                 let row = unreadable::row_of_begin(connection, part, &error).unwrap_or_default();

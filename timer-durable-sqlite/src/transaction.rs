@@ -25,7 +25,7 @@ impl<'c> OpenTransaction<'c> {
 
 impl StoreTransaction for OpenTransaction<'_> {
     fn execute(&mut self, operation: &Operation) -> Result<Outcome, StoreError> {
-        let instance = Instance { epoch: self.epoch, now: self.clock.now(), blocked: &[] };
+        let instance = Instance { epoch: self.epoch, now: self.clock.now() };
         // A savepoint undoes an operation that fails half-way.
         let outcome = rows::execute_in_savepoint(self.connection, operation, instance).map_err(failed)?;
         self.operations.push(operation.clone());

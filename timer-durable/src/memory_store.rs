@@ -47,8 +47,6 @@ use std::time::{Duration, Instant};
 pub struct MemoryStore {
     inner: Arc<Mutex<Inner>>,
     epoch: u32,
-    /// The topics that are blocked for this handle.
-    blocked: Vec<Arc<str>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -58,9 +56,8 @@ struct Inner {
     floor: Micros,
     epoch: u32,
     rows: HashMap<TimeoutId, Row>,
-    order: BTreeSet<Position>,
-    /// Pending timeouts that are not in `order`, by topic.
-    shelves: BTreeMap<Arc<str>, BTreeSet<Position>>,
+    /// The timeouts of each topic. No list is empty.
+    lists: BTreeMap<Arc<str>, BTreeSet<Position>>,
     paused: BTreeSet<String>,
     keys: HashMap<(Arc<str>, String), TimeoutId>,
     dead: BTreeMap<TimeoutId, DeadLetter>,
@@ -81,7 +78,6 @@ struct Row {
     begun: Option<u32>,
     /// The time at which the last attempt began.
     started: Micros,
-    is_shelved: bool,
 }
 
 impl Row {
@@ -127,11 +123,7 @@ impl MemoryStore {
     #[must_use]
     pub fn new() -> Self {
         let now = VIRTUAL_START;
-        Self {
-            inner: Arc::new(Mutex::new(Inner { now, floor: now, ..Inner::default() })),
-            epoch: 0,
-            blocked: Vec::new(),
-        }
+        Self { inner: Arc::new(Mutex::new(Inner { now, floor: now, ..Inner::default() })), epoch: 0 }
     }
 
     /// Moves the clock forward.
@@ -188,7 +180,7 @@ impl Reader for MemoryStore {
     fn due_within(&mut self, delays: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
         let inner = self.lock();
         let mut counts = DueCounts::new(delays);
-        for row in inner.rows.values().filter(|row| row.is_pending(self.epoch) && !row.is_shelved) {
+        for row in inner.rows.values().filter(|row| row.is_pending(self.epoch)) {
             counts.add(&row.insert.topic, row.insert.due.saturating_sub(inner.now));
         }
         Ok(counts.finish())
@@ -241,7 +233,7 @@ impl Store for MemoryStore {
         }
         let fault = inner.begin_call(FaultPoint::Write)?;
         let executed = if fault == Some(Fault::TearAnswer) { batch.len().div_ceil(2) } else { batch.len() };
-        let outcomes = inner.execute(&batch[..executed], epoch, &self.blocked);
+        let outcomes = inner.execute(&batch[..executed], epoch);
         inner.commits += 1;
         inner.end_call(fault, outcomes)
     }
@@ -254,44 +246,13 @@ impl Store for MemoryStore {
         }
         let fault = inner.begin_call(FaultPoint::Write)?;
         let before = inner.clone();
-        let outcomes = inner.execute(inserts, epoch, &[]);
+        let outcomes = inner.execute(inserts, epoch);
         if are_accepted(inserts, &outcomes) {
             inner.commits += 1;
         } else {
             *inner = before;
         }
         inner.end_call(fault, outcomes)
-    }
-
-    fn set_blocked(&mut self, topics: &[Arc<str>]) -> Result<(), StoreError> {
-        self.blocked = topics.to_vec();
-        Ok(())
-    }
-
-    fn load_shelf(&mut self, topic: &str, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
-        let inner = self.lock();
-        let pending = |position: &&Position| inner.rows.get(&position.id).is_some_and(|row| row.is_pending(self.epoch));
-        out.extend(inner.shelves.get(topic).into_iter().flatten().filter(pending).take(max));
-        Ok(())
-    }
-
-    fn find_topics(
-        &mut self,
-        ids: &[TimeoutId],
-        topics: &[Arc<str>],
-        out: &mut Vec<(TimeoutId, usize)>,
-    ) -> Result<(), StoreError> {
-        let inner = self.lock();
-        let index = |id: &TimeoutId| topics.iter().position(|topic| *topic == inner.rows[id].insert.topic);
-        let known = ids.iter().filter(|id| inner.rows.contains_key(id));
-        out.extend(known.filter_map(|id| Some((*id, index(id)?))));
-        Ok(())
-    }
-
-    fn shelved_topics(&mut self) -> Result<Vec<String>, StoreError> {
-        let inner = self.lock();
-        let shelves = inner.shelves.iter().filter(|(_, shelf)| !shelf.is_empty());
-        Ok(shelves.map(|(topic, _)| topic.to_string()).collect())
     }
 
     fn set_paused(&mut self, topic: &str, is_paused: bool) -> Result<(), StoreError> {
@@ -312,15 +273,26 @@ impl Store for MemoryStore {
         None
     }
 
-    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
+    fn load(
+        &mut self,
+        topic: &str,
+        range: Range<Position>,
+        max: usize,
+        out: &mut Vec<Position>,
+    ) -> Result<Position, StoreError> {
         let mut inner = self.lock();
         let fault = inner.begin_call(FaultPoint::Load)?;
         let pending = |position: &&Position| inner.rows.get(&position.id).is_some_and(|row| row.is_pending(self.epoch));
         let before = out.len();
-        out.extend(inner.order.range(range.start..range.end).filter(pending).take(max));
+        let list = inner.lists.get(topic).into_iter().flat_map(|list| list.range(range.start..range.end));
+        out.extend(list.filter(pending).take(max));
         let last = out.last().filter(|_| out.len() - before == max);
         let bound = last.map_or(range.end, |last| last.next());
         inner.end_call(fault, bound)
+    }
+
+    fn topics(&mut self) -> Result<Vec<String>, StoreError> {
+        Ok(self.lock().lists.keys().map(|topic| topic.to_string()).collect())
     }
 
     fn rejoin(&mut self) -> Result<(), StoreError> {
@@ -351,8 +323,8 @@ impl Store for MemoryStore {
         let result = work(self, None);
         let mut inner = self.lock();
         if let Err(error) = result {
-            let Inner { rows, order, keys, dead, ended, .. } = before;
-            *inner = Inner { rows, order, keys, dead, ended, ..std::mem::take(&mut *inner) };
+            let Inner { rows, lists, keys, dead, ended, .. } = before;
+            *inner = Inner { rows, lists, keys, dead, ended, ..std::mem::take(&mut *inner) };
             return Err(error);
         }
         inner.end_call(fault, ())
@@ -365,7 +337,7 @@ impl StoreTransaction for MemoryStore {
     }
 
     fn execute(&mut self, operation: &Operation) -> Result<Outcome, StoreError> {
-        let outcomes = self.lock().execute(std::slice::from_ref(operation), self.epoch, &[]);
+        let outcomes = self.lock().execute(std::slice::from_ref(operation), self.epoch);
         outcomes.into_iter().next().ok_or_else(|| StoreError::Failed("no outcome".to_owned()))
     }
 }

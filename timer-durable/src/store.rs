@@ -1,13 +1,13 @@
 //! The trait of stores.
 //!
-//! A store is a list of timeouts, sorted by due time and id. One thread, the keeper, uses it. It
-//! writes batches, each as one transaction, and reads pages from the list. The clock of the store
-//! decides when a timeout is due.
+//! A store has a list of timeouts for each topic, sorted by due time and id. One thread, the
+//! keeper, uses it. It writes batches, each as one transaction, and reads pages from the lists. The
+//! clock of the store decides when a timeout is due.
 //!
-//! Several instances may share a store. Then the list is divided into shards, and an instance owns
-//! some of them under a lease. [`Store::upkeep`] renews it, and every batch of an instance that was
-//! taken over answers [`StoreError::Fenced`]. A store that belongs to one process, such as an
-//! SQLite file, owns everything and needs no upkeep.
+//! Several instances may share a store. Then its timeouts are divided into shards, and an instance
+//! owns some of them under a lease. [`Store::upkeep`] renews it, and every batch of an instance
+//! that was taken over answers [`StoreError::Fenced`]. A store that belongs to one process, such as
+//! an SQLite file, owns everything and needs no upkeep.
 //!
 //! # A store of your own
 //!
@@ -64,8 +64,8 @@ pub struct Upkeep {
     /// Whether this instance owns a shard that it did not own before. The keeper then drops its
     /// memory and loads from the beginning.
     pub shards_gained: bool,
-    /// Timeouts of this instance's shards that others have written.
-    pub foreign: Vec<Position>,
+    /// Timeouts of this instance's shards that others have written, each with its topic.
+    pub foreign: Vec<(Position, String)>,
     /// Whether another instance may have paused or resumed a topic.
     pub pauses_changed: bool,
 }
@@ -88,8 +88,9 @@ pub trait StoreTransaction {
 }
 
 /// The work of [`Store::transact`]. Its second argument is the connection inside the transaction,
-/// if the store's crate gives it to the user. [`Transaction::connection`](crate::Transaction::connection)
-/// passes it on to that crate, which knows the type.
+/// if the store's crate gives it to the user.
+/// [`Transaction::connection`](crate::Transaction::connection) passes it on to that crate, which
+/// knows the type.
 pub type TransactionWork<'w> =
     &'w mut dyn for<'t> FnMut(&'t mut dyn StoreTransaction, Option<&'t dyn Any>) -> Result<(), StoreError>;
 
@@ -149,8 +150,9 @@ pub trait Store: Reader + 'static {
     fn write(&mut self, batch: &[Operation], until: Instant) -> Result<Vec<Outcome>, StoreError>;
 
     /// Executes inserts as [`write`](Self::write) does, or none of them if one has another outcome
-    /// than `Created`, `Exists`, `Moved`, or `Kept` without [`IfPending::Refuse`](crate::IfPending::Refuse). Returns the
-    /// outcomes in both cases. The keeper tells by them whether anything was written.
+    /// than `Created`, `Exists`, `Moved`, or `Kept` without
+    /// [`IfPending::Refuse`](crate::IfPending::Refuse). Returns the outcomes in both cases. The
+    /// keeper tells by them whether anything was written.
     ///
     /// # Errors
     ///
@@ -161,8 +163,8 @@ pub trait Store: Reader + 'static {
         Err(StoreError::Unsupported("inserts of all or none"))
     }
 
-    /// Appends the first pending timeouts of this instance's shards in `range` to `out`, in
-    /// order and at most `max`. Timeouts that run here are not pending.
+    /// Appends the first pending timeouts of a topic in `range` to `out`, in order and at most
+    /// `max`, of this instance's shards. Timeouts that run here are not pending.
     ///
     /// Returns the position before which `out` lacks nothing of the range. The keeper asks for the
     /// rest of the range from there, so a call may end early, even without a timeout. A store can
@@ -171,62 +173,35 @@ pub trait Store: Reader + 'static {
     /// # Errors
     ///
     /// [`StoreError`] if the store cannot be read.
-    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError>;
-
-    /// Names the topics whose timeouts do not begin, in place of those of the last call. An
-    /// operation that begins such a timeout puts it on the *shelf* of its topic instead and answers
-    /// [`Outcome::Shelved`]. A timeout that is on the shelf already begins, because the keeper has
-    /// asked for it by [`load_shelf`](Self::load_shelf). [`load`](Self::load) leaves shelves out. A
-    /// new due time takes a timeout off its shelf. The call writes nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Unsupported`] if the store has no shelves. Topics can be neither paused nor
-    /// limited then.
-    fn set_blocked(&mut self, topics: &[Arc<str>]) -> Result<(), StoreError> {
-        if topics.is_empty() { Ok(()) } else { Err(StoreError::Unsupported("topics that are paused or limited")) }
-    }
-
-    /// Appends the first pending timeouts on the shelf of a topic to `out`, in order and at most
-    /// `max`, of this instance's shards.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] if the store cannot be read.
-    fn load_shelf(&mut self, topic: &str, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
-        let _ = (topic, max, out);
-        Ok(())
-    }
-
-    /// Appends those of the timeouts in `ids` that belong to one of `topics`, each with the index
-    /// of its topic, in any order. The keeper asks if topics are paused or limited. An id that is
-    /// not in the store, or whose topic cannot be read, is left out. The default reads each timeout
-    /// by [`get`](Reader::get).
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] if the store cannot be read.
-    fn find_topics(
+    fn load(
         &mut self,
-        ids: &[TimeoutId],
-        topics: &[Arc<str>],
-        out: &mut Vec<(TimeoutId, usize)>,
-    ) -> Result<(), StoreError> {
+        topic: &str,
+        range: Range<Position>,
+        max: usize,
+        out: &mut Vec<Position>,
+    ) -> Result<Position, StoreError>;
+
+    /// Returns the topics that have timeouts in this instance's shards, in any order, and maybe
+    /// some without. The keeper asks after it has emptied its memory, and then loads each of them.
+    /// It learns of a further topic by its own writes and by [`Upkeep::foreign`].
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    fn topics(&mut self) -> Result<Vec<String>, StoreError>;
+
+    /// Appends the topics of the timeouts in `ids` to `out`, in any order. An id that is not in the
+    /// store is left out. The keeper asks for timeouts that a call has moved by their ids and that
+    /// it does not have in memory. The default reads each of them by [`get`](Reader::get).
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    fn find_topics(&mut self, ids: &[TimeoutId], out: &mut Vec<(TimeoutId, String)>) -> Result<(), StoreError> {
         for id in ids {
-            let Some(timeout) = self.get(&Target::Id(*id))? else { continue };
-            out.extend(topics.iter().position(|topic| **topic == *timeout.topic).map(|topic| (*id, topic)));
+            out.extend(self.get(&Target::Id(*id))?.map(|timeout| (*id, timeout.topic)));
         }
         Ok(())
-    }
-
-    /// Returns the topics whose shelves may have timeouts of this instance's shards. Takes time
-    /// proportional to the number of topics.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] if the store cannot be read.
-    fn shelved_topics(&mut self) -> Result<Vec<String>, StoreError> {
-        Ok(Vec::new())
     }
 
     /// Pauses a topic for all instances, or resumes it. The keepers do not begin its timeouts. The
@@ -237,7 +212,7 @@ pub trait Store: Reader + 'static {
     /// [`StoreError`] if nothing was written.
     fn set_paused(&mut self, topic: &str, is_paused: bool) -> Result<(), StoreError> {
         let _ = (topic, is_paused);
-        Err(StoreError::Unsupported("topics that are paused or limited"))
+        Err(StoreError::Unsupported("topics that are paused"))
     }
 
     /// Returns the topics that are paused, in order.

@@ -225,8 +225,7 @@ pub enum Operation {
     },
     /// Deletes a dead letter.
     Purge(TimeoutId),
-    /// Begins an attempt of a timeout that is due, or puts it on the shelf of its topic, see
-    /// [`Store::set_blocked`](crate::store::Store::set_blocked).
+    /// Begins an attempt of a timeout that is due.
     Begin(TimeoutId),
 }
 
@@ -298,9 +297,6 @@ pub enum Outcome {
     TooOld,
     /// The attempt has begun.
     Begun(Box<Attempt>),
-    /// The timeout to begin is due, and is on the shelf of this topic now, because the topic is
-    /// blocked.
-    Shelved(String),
     /// The timeout to begin is pending in a shard of this instance, and due later than the keeper
     /// thought.
     NotYet(Micros),

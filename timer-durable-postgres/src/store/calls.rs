@@ -3,7 +3,7 @@
 use super::agenda::Task;
 use super::column::uuid;
 use super::reader::PostgresReader;
-use super::statements::{SHELF, SHELVES, TOPICS};
+use super::statements::TOPICS;
 use super::write::{self, Writer};
 use super::{PostgresStore, connect, lost};
 use std::ops::Range;
@@ -62,43 +62,28 @@ impl Store for PostgresStore {
         }
     }
 
-    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
-        let result = self.load_page(range, max, out);
+    fn load(
+        &mut self,
+        topic: &str,
+        range: Range<Position>,
+        max: usize,
+        out: &mut Vec<Position>,
+    ) -> Result<Position, StoreError> {
+        let result = self.load_page(topic, range, max, out);
         self.check(result)
     }
 
-    fn set_blocked(&mut self, topics: &[Arc<str>]) -> Result<(), StoreError> {
-        self.blocked = topics.to_vec();
-        Ok(())
+    fn topics(&mut self) -> Result<Vec<String>, StoreError> {
+        self.names(TOPICS)
     }
 
-    fn load_shelf(&mut self, topic: &str, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
-        let (shards, epochs) = self.owned();
-        let max = i64::try_from(max).unwrap_or(i64::MAX);
-        let (sql, types) = SHELF;
-        let rows = self.link()?.connection.run(sql, types, &[&shards, &epochs, &topic, &max]);
-        let rows = self.check(rows.map_err(StoreError::from))?;
-        out.extend(rows.iter().map(|row| Position { due: row.get(0), id: write::id(row, 1) }));
-        Ok(())
-    }
-
-    fn find_topics(
-        &mut self,
-        ids: &[TimeoutId],
-        topics: &[Arc<str>],
-        out: &mut Vec<(TimeoutId, usize)>,
-    ) -> Result<(), StoreError> {
+    fn find_topics(&mut self, ids: &[TimeoutId], out: &mut Vec<(TimeoutId, String)>) -> Result<(), StoreError> {
         let ids: Vec<Uuid> = ids.iter().map(|id| uuid(*id)).collect();
-        let topics: Vec<&str> = topics.iter().map(|topic| &**topic).collect();
-        let (sql, types) = TOPICS;
-        let rows = self.link()?.connection.run(sql, types, &[&ids, &topics]);
+        let sql = "select t.id, t.topic from timer.timeout t where t.id = any ($1) and t.ended is null";
+        let rows = self.link()?.connection.run(sql, &[Type::UUID_ARRAY], &[&ids]);
         let rows = self.check(rows.map_err(StoreError::from))?;
-        out.extend(rows.iter().map(|row| (write::id(row, 0), row.get::<_, i32>(1).unsigned_abs() as usize)));
+        out.extend(rows.iter().map(|row| (write::id(row, 0), row.get(1))));
         Ok(())
-    }
-
-    fn shelved_topics(&mut self) -> Result<Vec<String>, StoreError> {
-        self.topics(SHELVES)
     }
 
     fn set_paused(&mut self, topic: &str, is_paused: bool) -> Result<(), StoreError> {
@@ -108,7 +93,7 @@ impl Store for PostgresStore {
     }
 
     fn paused_topics(&mut self) -> Result<Vec<String>, StoreError> {
-        self.topics("select topic from timer.paused order by topic")
+        self.names("select topic from timer.paused order by topic")
     }
 
     fn open(&mut self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
@@ -176,7 +161,7 @@ impl Store for PostgresStore {
 }
 
 impl PostgresStore {
-    fn topics(&mut self, sql: &str) -> Result<Vec<String>, StoreError> {
+    fn names(&mut self, sql: &str) -> Result<Vec<String>, StoreError> {
         let rows = self.link()?.connection.run(sql, &[], &[]);
         Ok(self.check(rows.map_err(StoreError::from))?.iter().map(|row| row.get(0)).collect())
     }
@@ -191,7 +176,6 @@ impl PostgresStore {
             turn: &mut self.turn,
             locked: &mut self.locked,
             divider: &mut self.put_divider,
-            blocked: &self.blocked,
         })
     }
 

@@ -29,8 +29,6 @@ pub(super) enum Column {
     Id,
     /// The shard into which this instance writes. It is one value.
     Shard,
-    /// The topics whose timeouts go to their shelves. They belong to no row.
-    Blocked,
     /// The time until which a tombstone lasts.
     Until,
     /// The timeout whose end creates the timeout that is inserted.
@@ -74,7 +72,6 @@ impl Column {
         match self {
             Self::Id | Self::Predecessor => Type::UUID_ARRAY,
             Self::Shard => Type::INT2,
-            Self::Blocked => Type::TEXT_ARRAY,
             Self::Until => Type::INT8_ARRAY,
             Self::Insert(column) => column.sql_type(),
             Self::Operation(column) => column.sql_type(),

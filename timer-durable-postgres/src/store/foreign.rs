@@ -20,7 +20,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const MAX_ROWS: i64 = 10_000;
 
 impl PostgresStore {
-    pub(super) fn sweep(&mut self) -> Result<Vec<Position>, StoreError> {
+    pub(super) fn sweep(&mut self) -> Result<Vec<(Position, String)>, StoreError> {
         self.agenda.set(Task::Look, Instant::now() + INTERVAL);
         if self.has_gained {
             // No look has visited the rows of these shards.
@@ -69,7 +69,7 @@ impl PostgresStore {
         for row in &rows {
             let number: i64 = row.get(2);
             match row.get(0) {
-                COLLECTED => look.found.push(Position { due: number, id: write::id(row, 1) }),
+                COLLECTED => look.found.push((Position { due: number, id: write::id(row, 1) }, row.get(3))),
                 LOCKED | OPEN_XID => next.open.push(number),
                 SEEN if number >= MAX_ROWS => {
                     look.is_partial = true;

@@ -6,7 +6,7 @@ use timer_durable::store::Position;
 use tokio_postgres::types::Type;
 
 /// Collects the rows that others have written into the shards of this instance. Its rows are pairs
-/// of a kind and a number, with an id in those of [`COLLECTED`].
+/// of a kind and a number, with an id and a topic in those of [`COLLECTED`].
 ///
 /// The look visits rows of the transactions from `$4` on, and of those in `$5`, which had not ended
 /// at the last look. The answer has the same two facts of this look. A row that another transaction
@@ -26,14 +26,14 @@ swept as (
     where t.id = any (array(
             select f.id from timer.timeout f where f.id = any (array(select id from seen)) for update skip locked
         )) and coalesce(t.foreign_xid, 0) > 0 and exists (select from fence)
-    returning t.id, t.due)
-select 0, id, due from swept
-union all select 1, null, xid from seen s where s.id not in (select w.id from swept w)
-union all select 2, null, count(*) from timer.shard where owner is null
-union all select 3, null, count(*) from seen
-union all select 4, null, pg_snapshot_xmax(pg_current_snapshot())::text::bigint
-union all select 5, null, xid::text::bigint from pg_snapshot_xip(pg_current_snapshot()) xid
-union all select 6, null, count(*) from timer.node where alive and lease_until >= timer.now()";
+    returning t.id, t.due, t.topic)
+select 0, id, due, topic from swept
+union all select 1, null, xid, null from seen s where s.id not in (select w.id from swept w)
+union all select 2, null, count(*), null from timer.shard where owner is null
+union all select 3, null, count(*), null from seen
+union all select 4, null, pg_snapshot_xmax(pg_current_snapshot())::text::bigint, null
+union all select 5, null, xid::text::bigint, null from pg_snapshot_xip(pg_current_snapshot()) xid
+union all select 6, null, count(*), null from timer.node where alive and lease_until >= timer.now()";
     let types = vec![Type::INT8, Type::INT2_ARRAY, Type::INT8, Type::INT8, Type::INT8_ARRAY];
     Sql { text: text.to_owned(), types }
 }
@@ -61,7 +61,7 @@ pub(super) struct Frontier {
 /// The findings of a look.
 #[derive(Default)]
 pub(super) struct Findings {
-    pub(super) found: Vec<Position>,
+    pub(super) found: Vec<(Position, String)>,
     /// The frontier of the next look, if this one has seen all rows.
     pub(super) next: Option<Frontier>,
     /// A trigger has refused rows, or there are more.

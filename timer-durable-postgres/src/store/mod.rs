@@ -126,8 +126,6 @@ pub struct PostgresStore {
     /// Finds the operations that the database refuses, and the inserts that meet another row.
     divider: Divider,
     put_divider: Divider,
-    /// The topics whose timeouts go to their shelves.
-    blocked: Vec<Arc<str>>,
     /// The instances whose lease was over, with the time at which this was first seen.
     suspects: HashMap<i64, Instant>,
     frontier: Frontier,
@@ -223,7 +221,6 @@ impl PostgresStore {
             locked: HashSet::new(),
             divider: Divider::new(),
             put_divider: Divider::new(),
-            blocked: Vec::new(),
             suspects: HashMap::new(),
             frontier: Frontier::default(),
             has_gained: false,

@@ -1,6 +1,6 @@
 //! The parts of a batch, each with its SQL.
 
-use super::column::Column::{self, Blocked, Id, Insert, Operation, Predecessor, Shard, Until};
+use super::column::Column::{self, Id, Insert, Operation, Predecessor, Shard, Until};
 use super::column::InsertColumn;
 use super::column::OperationColumn::{Attempt, Due, Format, Kind, Letter, Payload, Reason, WithoutKey};
 
@@ -162,7 +162,7 @@ pub(super) static PARTS: [Definition; 16] = [
             let is_pending = names.is_pending();
             format!(
                 "
-    update timer.timeout t set due = {due}, {SHARD_OF_WRITER}, planned = null, shelved = false
+    update timer.timeout t set due = {due}, {SHARD_OF_WRITER}, planned = null
     where {is_pending} returning t.id"
             )
         },
@@ -207,21 +207,16 @@ pub(super) static PARTS: [Definition; 16] = [
     Definition {
         part: Part::Begun,
         name: "begun",
-        columns: &[Id, Blocked],
+        columns: &[Id],
         text: |names| {
             let ids = names.of(Id);
-            let blocked = names.of(Blocked);
             format!(
                 "
-    update timer.timeout t set
-        attempt = case when t.shelved or t.topic <> all ({blocked}) then t.attempt + 1 else t.attempt end,
-        begun = case when t.shelved or t.topic <> all ({blocked}) then ($2)[t.shard + 1] else t.begun end,
-        shelved = not t.shelved and t.topic = any ({blocked}), foreign_xid = null,
+    update timer.timeout t set attempt = t.attempt + 1, begun = ($2)[t.shard + 1], foreign_xid = null,
         started = (select now from fence)
     where t.id = any ({ids}) and t.due <= (select now from fence) and {LIVE}
         and (t.begun is null or t.begun < ($2)[t.shard + 1]) and ($2)[t.shard + 1] is not null
-    returning t.id, case when not t.shelved then t.attempt end as attempt, t.due, t.forgiven, t.format, t.topic, t.key,
-        case when t.shelved then '' else t.payload end as payload, t.period, t.max_lateness,
+    returning t.id, t.attempt, t.due, t.forgiven, t.format, t.topic, t.key, t.payload, t.period, t.max_lateness,
         coalesce(t.planned, t.due) as planned, t.traceparent"
             )
         },

@@ -4,7 +4,6 @@ use super::column::{Column, Parameter, uuid};
 use super::connection::PostgresConnection;
 use super::part::{PARTS, Part};
 use super::statements::PartSet;
-use std::sync::Arc;
 use timer_durable::TimeoutId;
 use timer_durable::store::Micros;
 use timer_durable::transaction::{Insert, Operation};
@@ -14,7 +13,6 @@ use uuid::Uuid;
 pub(super) struct Tables<'a> {
     batch: &'a [Operation],
     instance: u32,
-    blocked: &'a [Arc<str>],
     /// The id and the index in the batch of each operation, sorted by id. A part that leaves
     /// tombstones has the operations on young ids.
     rows: [Vec<(TimeoutId, usize)>; PARTS.len()],
@@ -28,7 +26,6 @@ impl<'a> Tables<'a> {
         ids: &[Option<TimeoutId>],
         open: &[usize],
         instance: u32,
-        blocked: &'a [Arc<str>],
         now: Micros,
     ) -> Self {
         let mut rows: [Vec<(TimeoutId, usize)>; PARTS.len()] = Default::default();
@@ -46,7 +43,7 @@ impl<'a> Tables<'a> {
             }
         }
         rows.iter_mut().for_each(|rows| rows.sort_unstable());
-        Self { batch, instance, blocked, rows }
+        Self { batch, instance, rows }
     }
 
     fn rows(&self, part: Part) -> &[(TimeoutId, usize)] {
@@ -126,7 +123,6 @@ impl<'a> Tables<'a> {
                 match column {
                     Column::Id => Box::new(rows.iter().map(|(id, _)| uuid(*id)).collect::<Vec<_>>()),
                     Column::Shard => Box::new(shard),
-                    Column::Blocked => Box::new(self.blocked.iter().map(|topic| &**topic).collect::<Vec<_>>()),
                     Column::Until => {
                         let until = rows.iter().map(|(id, _)| id.repeatable_until(self.instance).unwrap_or(0));
                         Box::new(until.collect::<Vec<_>>())

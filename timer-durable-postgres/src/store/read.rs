@@ -1,15 +1,13 @@
 //! Reading timeouts back.
 //!
-//! A list by key follows the index of keys. A list by due time reads the first rows of each shard
-//! by the index of due times, and merges them.
+//! A list by key follows the index of keys. A list by due time reads the first rows of each topic
+//! by the index of due times.
 
 use super::column::uuid;
 use super::connection::PostgresConnection;
-use super::pages::{MergedRows, first_part};
 use super::query_error::QueryError;
-use super::statements::SHELVES;
-use super::{SHARDS, write};
-use std::ops::Range;
+use super::statements::TOPICS;
+use super::write;
 use timer_durable::store::{DueCounts, Micros, Position, StoredPending};
 use timer_durable::transaction::Target;
 use timer_durable::{Counts, DeadLetter, Filter, Pending, PendingRow, TimeoutId, TimeoutState, TopicDue};
@@ -130,67 +128,31 @@ pub(super) fn list(
     Ok(tail.run(connection, &format!("{sql}{limit}"))?.iter().map(|row| pending(row, ())).collect())
 }
 
-/// Reads a page by merging the first rows of each shard, as
-/// [`load_page`](super::PostgresStore::load_page) does.
+/// Reads a page of the first rows of each topic.
 fn list_by_due(
     connection: &mut PostgresConnection,
     filter: &Filter,
     after: Option<&PendingRow>,
     limit: usize,
 ) -> Result<Vec<PendingRow>, QueryError> {
-    let shards: Vec<i16> = (0..SHARDS as i16).collect();
-    let from = after.map_or(Position::at(filter.due.start), |row| row.position().next());
-    let mut rows = MergedRows::default();
-    let mut page = Vec::new();
-    list_part(connection, &mut rows, filter, &shards, from..Position::END, (first_part(limit, SHARDS), limit))?;
-    while page.len() < limit {
-        let Some((position, row, used_up)) = rows.pop_first() else { break };
-        page.push(row);
-        let left = limit - page.len();
-        if let Some(shard) = used_up.filter(|_| left > 0) {
-            let range = position.next()..rows.end_of(left);
-            list_part(connection, &mut rows, filter, &[shard], range, (left, left))?;
-        }
-    }
-    Ok(page)
-}
-
-/// Reads the first rows of each of the shards and shelves, at most `part` of each and `max` of all.
-fn list_part(
-    connection: &mut PostgresConnection,
-    rows: &mut MergedRows<PendingRow>,
-    filter: &Filter,
-    shards: &[i16],
-    range: Range<Position>,
-    (part, max): (usize, usize),
-) -> Result<(), QueryError> {
     let sql = "
-select {COLUMNS}, t.shard from (
-    select r.due, r.id from unnest({SHARDS}) s(shard), lateral (
-        select t.due, t.id from timer.timeout t where t.shard = s.shard and not t.shelved and {TAIL}
-        order by t.due, t.id limit {PART}
-    ) r
-    union all
-    select r.due, r.id from ({SHELVES}) k(topic), unnest({SHARDS}) s(shard), lateral (
-        select t.due, t.id from timer.timeout t
-        where t.topic = k.topic and t.shard = s.shard and t.shelved and {TAIL}
-        order by t.due, t.id limit {PART}
+select {COLUMNS} from (
+    select r.due, r.id from ({TOPICS}) k, lateral (
+        select t.due, t.id from timer.timeout t where t.topic = k.topic and {TAIL} order by t.due, t.id limit {LIMIT}
     ) r order by due, id limit {LIMIT}
 ) page, lateral (select * from timer.timeout t where t.id = page.id offset 0) t order by page.due, page.id";
+    let from = after.map_or(Position::at(filter.due.start), |row| row.position().next());
     let mut tail = tail(filter);
-    for (bound, position) in [(">=", range.start), ("<", range.end)] {
-        let due = tail.bind(Type::INT8, position.due);
-        let id = tail.bind(Type::UUID, uuid(position.id));
-        tail.sql += &format!(" and (t.due, t.id) {bound} ({due}, {id})");
-    }
-    let mut number = |number: usize| tail.bind(Type::INT8, i64::try_from(number).unwrap_or(i64::MAX));
-    let part_name = number(part);
-    let limit = number(max);
-    let sql = sql.replace("{SHARDS}", &tail.bind(Type::INT2_ARRAY, shards.to_vec())).replace("{PART}", &part_name);
-    let found = tail.run(connection, &sql.replace("{LIMIT}", &limit).replace("{SHELVES}", SHELVES))?;
-    let found = found.iter().map(|row| (pending(row, ()), row.get(8)));
-    rows.add(shards, found.map(|(row, shard)| (row.position(), row, shard)), part);
-    Ok(())
+    let due = tail.bind(Type::INT8, from.due);
+    let id = tail.bind(Type::UUID, uuid(from.id));
+    tail.sql += &format!(" and (t.due, t.id) >= ({due}, {id})");
+    let topics = match &filter.topic {
+        Some(topic) => format!("select {} as topic", tail.bind(Type::TEXT, topic.clone())),
+        None => TOPICS.to_owned(),
+    };
+    let limit = tail.bind(Type::INT8, i64::try_from(limit).unwrap_or(i64::MAX));
+    let rows = tail.run(connection, &sql.replace("{LIMIT}", &limit).replace("{TOPICS}", &topics))?;
+    Ok(rows.iter().map(|row| pending(row, ())).collect())
 }
 
 pub(super) fn dead_letters(
@@ -221,26 +183,24 @@ fn letter(row: &Row) -> DeadLetter {
 }
 
 /// Counts the timeouts of each topic that are due within each of `delays`. The index of due times
-/// finds them in each shard, and has the topic. Only a row that is due may run, so the rows of
-/// others are not read for that.
+/// finds them for each topic. Only a row that is due may run, so the rows of others are not read
+/// for that.
 pub(super) fn due_within(connection: &mut PostgresConnection, delays: &[Micros]) -> Result<Vec<TopicDue>, QueryError> {
     let Some(last) = delays.last() else { return Ok(Vec::new()) };
     let mut tail = Tail::new();
     let (last, steps) =
         (tail.bind(Type::INT8, (*last).min(Micros::MAX / 2)), tail.bind(Type::INT8_ARRAY, delays.to_vec()));
-    // Each shard counts its timeouts, because the server would sort them all.
+    // Each topic counts its timeouts, because the server would sort them all.
     let sql = format!(
         "with clock as materialized (select timer.now() as now)
-         select c.topic, c.step, sum(c.count)::bigint from clock, generate_series(0, 63) s(shard), lateral (
-             select t.topic, 0 as step, count(*) from timer.timeout t
-             where t.shard = s.shard::smallint and not t.shelved and t.due <= clock.now and {{TAIL}}
-                 and ({{RUNS}}) is not true
+         select k.topic, c.step, c.count from clock, ({TOPICS}) k, lateral (
+             select 0 as step, count(*) from timer.timeout t
+             where t.topic = k.topic and t.due <= clock.now and {{TAIL}} and ({{RUNS}}) is not true
+             having count(*) > 0
+             union all select width_bucket(t.due - clock.now - 1, {steps}), count(*) from timer.timeout t
+             where t.topic = k.topic and t.due > clock.now and t.due <= clock.now + {last} and {{TAIL}}
              group by 1
-             union all select t.topic, width_bucket(t.due - clock.now - 1, {steps}), count(*) from timer.timeout t
-             where t.shard = s.shard::smallint and not t.shelved and t.due > clock.now and t.due <= clock.now + {last}
-                 and {{TAIL}}
-             group by 1, 2
-         ) c group by 1, 2"
+         ) c"
     );
     let mut counts = DueCounts::new(delays);
     for row in tail.run(connection, &sql)? {

@@ -36,8 +36,6 @@ insert into timer.shard(shard) select generate_series(0, 63);
 -- has written the row, so that a look begins behind those that the last look has seen. Without this
 -- bound, a look would visit all dead versions while an old snapshot keeps them.
 --
--- A row that is `shelved` was due while its topic was blocked. Its owner looks for it by its topic.
---
 -- `planned` is the time for which a run was planned that is repeated. Without it, the run is planned for
 -- its due time. `started` is the time at which the last attempt began. `traceparent` is the trace of the
 -- call that has scheduled the timeout.
@@ -59,7 +57,6 @@ create table timer.timeout(
     reason text,
     planned bigint,
     started bigint,
-    shelved boolean not null default false,
     traceparent text
 ) with (
     fillfactor = 45,
@@ -67,8 +64,7 @@ create table timer.timeout(
     autovacuum_vacuum_insert_scale_factor = 0.2,
     autovacuum_vacuum_cost_delay = 0
 );
-create index timeout_by_due on timer.timeout(shard, due, id) include (topic) where ended is null and not shelved;
-create index timeout_by_shelf on timer.timeout(topic, shard, due, id) where shelved and ended is null;
+create index timeout_by_due on timer.timeout(topic, due, id, shard) where ended is null;
 create unique index timeout_by_key on timer.timeout(topic, key) where key is not null and ended is null;
 create index timeout_foreign on timer.timeout(foreign_xid, shard) where foreign_xid is not null;
 create index timeout_dead on timer.timeout(id) where reason is not null;
@@ -165,7 +161,7 @@ begin
                         when p_if_pending = 'debounce' then coalesce(v_holder.cap, p_cap)
                         when put.due = t.due then t.planned
                     end,
-                    due = put.due, shard = p_shard, foreign_xid = v_xid, shelved = false
+                    due = put.due, shard = p_shard, foreign_xid = v_xid
                 where t.id = v_holder.id;
                 answer := 'moved';
                 return;
@@ -174,7 +170,7 @@ begin
                 return;
             else
                 update timer.timeout t
-                set due = put.due, planned = null, shard = p_shard, foreign_xid = v_xid, shelved = false
+                set due = put.due, planned = null, shard = p_shard, foreign_xid = v_xid
                 where t.id = v_holder.id;
                 answer := 'moved';
                 return;
@@ -482,8 +478,7 @@ begin
     elsif v_begun is not null then
         return 'running';
     end if;
-    update timer.timeout t set due = p_due, planned = null, foreign_xid = pg_current_xact_id()::text::bigint,
-        shelved = false
+    update timer.timeout t set due = p_due, planned = null, foreign_xid = pg_current_xact_id()::text::bigint
     where t.id = p_id;
     perform timer.announce();
     return 'reset';

@@ -172,48 +172,31 @@ select t.id from timer.timeout t where t.id = any ($1) and t.id not in (select f
     Sql { text: text.to_owned(), types: vec![Type::UUID_ARRAY] }
 }
 
-/// A page. Each shard's head is read by the index, because a plain search over many shards would
-/// sort all that is pending.
+/// A page of a topic. The index has the shard behind the order, so the rows of shards before the
+/// first one or behind the last one of this instance are skipped without a look at the table. Those
+/// between them that have another owner have no epoch.
 pub(super) fn load() -> Sql {
     let text = "
-select s.shard, r.due, r.id from unnest($1, $2) as s(shard, epoch), lateral (
-    select t.due, t.id from timer.timeout t
-    where t.shard = s.shard and t.ended is null and not t.shelved and (t.due, t.id) >= ($3, $4) and (t.due, t.id) < ($5, $6)
-        and (t.begun is null or t.begun < s.epoch)
-    order by t.due, t.id limit $7
-) r order by r.due, r.id";
-    let types = vec![Type::INT2_ARRAY, Type::INT8_ARRAY, Type::INT8, Type::UUID, Type::INT8, Type::UUID, Type::INT8];
+select t.due, t.id from timer.timeout t
+where t.topic = $1 and t.ended is null and (t.due, t.id) >= ($2, $3) and (t.due, t.id) < ($4, $5)
+    and t.shard >= $6 and t.shard <= $7
+    and ($8)[t.shard + 1] is not null and (t.begun is null or t.begun < ($8)[t.shard + 1])
+order by t.due, t.id limit $9";
+    let mut types = vec![Type::TEXT, Type::INT8, Type::UUID, Type::INT8, Type::UUID];
+    types.extend([Type::INT2, Type::INT2, Type::INT8_ARRAY, Type::INT8]);
     Sql { text: text.to_owned(), types }
 }
 
-/// The first timeouts on the shelf of a topic.
-pub(super) const SHELF: (&str, &[Type]) = (
-    "select r.due, r.id from unnest($1, $2) as s(shard, epoch), lateral (
-         select t.due, t.id from timer.timeout t
-         where t.topic = $3 and t.shard = s.shard and t.shelved and t.ended is null
-             and (t.begun is null or t.begun < s.epoch)
-         order by t.due, t.id limit $4
-     ) r order by r.due, r.id limit $4",
-    &[Type::INT2_ARRAY, Type::INT8_ARRAY, Type::TEXT, Type::INT8],
-);
-
-/// The timeouts that belong to one of the topics, each with the index of its topic.
-pub(super) const TOPICS: (&str, &[Type]) = (
-    "select t.id, array_position($2, t.topic) - 1 from timer.timeout t where t.id = any ($1) and t.topic = any ($2)",
-    &[Type::UUID_ARRAY, Type::TEXT_ARRAY],
-);
-
-/// The topics with timeouts on their shelves, by one look into the index for each.
-pub(super) const SHELVES: &str = "
-    with recursive shelf(topic) as (
-        (select t.topic from timer.timeout t where t.shelved and t.ended is null order by t.topic limit 1)
+/// The topics with timeouts, by one look into the index for each.
+pub(super) const TOPICS: &str = "
+    with recursive list(topic) as (
+        (select t.topic from timer.timeout t where t.ended is null order by t.topic limit 1)
         union all
         select (
-            select t.topic from timer.timeout t
-            where t.shelved and t.ended is null and t.topic > s.topic order by t.topic limit 1
-        ) from shelf s where s.topic is not null
+            select t.topic from timer.timeout t where t.ended is null and t.topic > l.topic order by t.topic limit 1
+        ) from list l where l.topic is not null
     )
-    select topic from shelf where topic is not null";
+    select topic from list where topic is not null";
 
 /// Renews the lease, and reads the mark of the session and a hash of the paused topics.
 pub(super) fn renew() -> Sql {

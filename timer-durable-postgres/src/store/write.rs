@@ -23,7 +23,6 @@ use super::parts::Tables;
 use super::query_error::QueryError;
 use super::statements::PartSet;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use timer_durable::store::{Divider, Micros};
 use timer_durable::transaction::{Attempt, Insert, Operation, Outcome, Target};
@@ -56,8 +55,6 @@ pub(super) struct Writer<'a> {
     pub(super) locked: &'a mut HashSet<Target>,
     /// Finds the inserts that the database refuses.
     pub(super) divider: &'a mut Divider,
-    /// The topics whose timeouts go to their shelves.
-    pub(super) blocked: &'a [Arc<str>],
     /// The estimate of the current time.
     pub(super) now: Micros,
 }
@@ -141,7 +138,7 @@ impl Writer<'_> {
         let shard = self.spread(1)[0];
         let (tables, parts, rows) = loop {
             let open: Vec<usize> = (0..batch.len()).filter(|n| outcomes[*n].is_none()).collect();
-            let tables = Tables::new(batch, &ids, &open, instance, self.blocked, now);
+            let tables = Tables::new(batch, &ids, &open, instance, now);
             match self.send(batch, &ids, &open, &tables, shard)? {
                 Sent::Rows(parts, rows) => break (tables, parts, rows),
                 Sent::Locked(locked) => locked.into_iter().for_each(|n| outcomes[n] = Some(Outcome::Locked)),
@@ -342,12 +339,10 @@ fn seen(row: &Row) -> (TimeoutId, Seen) {
     (id(row, 0), Seen { due: row.get(1), shard: row.get(2), begun: row.get(3) })
 }
 
-/// Returns the outcome of an operation that begins an attempt. Without the number of an attempt,
-/// the timeout was put on its shelf.
+/// Returns the outcome of an operation that begins an attempt.
 fn begun(row: &Row) -> Outcome {
     let topic = row.get::<_, String>(7);
-    let Some(attempt) = row.get::<_, Option<i32>>(4) else { return Outcome::Shelved(topic) };
-    let mut attempt = Attempt::new(attempt.unsigned_abs(), row.get(1), topic);
+    let mut attempt = Attempt::new(row.get::<_, i32>(4).unsigned_abs(), row.get(1), topic);
     attempt.forgiven = row.get::<_, i32>(5).unsigned_abs();
     attempt.format = row.get(6);
     attempt.key = row.get(8);

@@ -223,7 +223,7 @@ fn a_locked_row_of_another_writer_is_collected_later() {
     let mut keep_up = || {
         let next = node.0.next_upkeep().unwrap();
         std::thread::park_timeout(next.saturating_duration_since(std::time::Instant::now()).min(SOON / 4));
-        found.extend(node.0.upkeep(&[]).unwrap().foreign.into_iter().map(|position| position.id.to_string()));
+        found.extend(node.0.upkeep(&[]).unwrap().foreign.into_iter().map(|(position, _)| position.id.to_string()));
         assert!(begun.elapsed() < PATIENCE, "{found:?}");
         found.clone()
     };

@@ -139,8 +139,11 @@ impl Node {
 
     fn pending(&mut self) -> Vec<TimeoutId> {
         let mut page = Vec::new();
-        let bound = self.0.load(Position::START..Position::END, 1_000, &mut page).expect("a page");
-        assert_eq!(bound, Position::END);
+        for topic in self.0.topics().expect("the topics") {
+            let bound = self.0.load(&topic, Position::START..Position::END, 1_000, &mut page).expect("a page");
+            assert_eq!(bound, Position::END);
+        }
+        page.sort_unstable();
         page.into_iter().map(|position| position.id).collect()
     }
 

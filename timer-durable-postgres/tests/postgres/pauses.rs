@@ -38,10 +38,8 @@ fn a_paused_topic_with_many_rows_delays_no_other() {
     }
     (0..200).for_each(|_| assert_eq!(runs.recv_timeout(PATIENCE).unwrap().0, "other"));
     assert_eq!(timers[0].paused_topics().wait().unwrap(), ["topic"]);
-    // The others wait in the memory of their node.
-    database.wait_for("select count(*) > 4900 from timer.timeout where shelved", "t");
     let listed = timers[0].list(&timer_durable::Filter::new(), None, 100).wait().unwrap();
-    assert!(listed.len() == 100 && listed.is_sorted_by_key(|row| row.due), "a list has the shelf");
+    assert!(listed.len() == 100 && listed.is_sorted_by_key(|row| row.due), "a list has the paused topic");
     timers[1].resume(TOPIC).wait().unwrap();
     let nodes: Vec<usize> = (0..MANY).map(|_| runs.recv_timeout(PATIENCE).expect("D2").1).collect();
     assert!([0, 1].iter().all(|node| nodes.contains(node)), "the other node has learned of it");

@@ -175,7 +175,7 @@ fn a_page_visits_a_bounded_number_of_rows() {
     node.0.rejoin().unwrap();
     let visits = || database.sql("select last_value from public.visits").parse::<u64>().unwrap();
     let (before, mut page) = (visits(), Vec::new());
-    node.0.load(Position::START..Position::END, 10, &mut page).unwrap();
+    node.0.load("topic", Position::START..Position::END, 10, &mut page).unwrap();
     assert_eq!(page.len(), 10);
     let visited = visits() - before;
     assert!((10..1_000).contains(&visited), "{visited} of 10,000 rows");

@@ -53,7 +53,7 @@ fn a_later_program_changes_a_file_only_when_it_is_told_to() {
     assert_eq!(names(&path), names(&new));
     let mut page = Vec::new();
     store.rejoin().unwrap();
-    store.load(Position::START..Position::END, 9, &mut page).unwrap();
+    store.load("t", Position::START..Position::END, 9, &mut page).unwrap();
     assert_eq!(page.len(), 3);
     drop(store);
     let refused = [SqliteStore::open(&path).map(drop), SqliteReader::open(&path).map(drop)];

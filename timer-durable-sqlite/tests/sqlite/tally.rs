@@ -95,7 +95,7 @@ impl Bench {
         self.store.write(&ends, later()).unwrap();
         // A page that begins behind a slot moves rows of the slot.
         let far = Position::at(self.now + 5 * HOUR)..Position::END;
-        self.store.load(far, 9, &mut Vec::new()).unwrap();
+        self.store.load("t", far, 9, &mut Vec::new()).unwrap();
     }
 
     fn counts(&mut self) -> Counts {
@@ -158,7 +158,7 @@ fn a_small_timeout_does_not_wait_for_the_payloads_of_others() {
         let reset = Operation::Reset { target: Target::Id(id), due: bench.due() };
         bench.store.write(&[reset], later()).unwrap();
     }
-    bench.store.load(Position::START..Position::END, 99, &mut Vec::new()).unwrap();
+    bench.store.load("t", Position::START..Position::END, 99, &mut Vec::new()).unwrap();
     assert_eq!(bench.store.pending(), Some(80));
     let read = bytes_read() - before;
     assert!(read < LARGE as u64, "{read} bytes were read");

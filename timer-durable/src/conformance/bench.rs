@@ -70,16 +70,33 @@ impl<S: Store> Bench<S> {
 
     /// Loads everything that is pending.
     pub(super) fn pending(&mut self) -> Vec<Position> {
-        self.load(Position::START..Position::END, 1_000)
+        let topics = self.topics();
+        let load = |topic: &String| self.load_topic(topic, Position::START..Position::END, 1_000);
+        let mut all: Vec<Position> = topics.iter().flat_map(load).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Returns the topics of the store, in order.
+    pub(super) fn topics(&mut self) -> Vec<String> {
+        let mut topics = ok(self.store.topics(), self.name);
+        topics.sort_unstable();
+        assert!(topics.windows(2).all(|pair| pair[0] != pair[1]), "{}: each once: {topics:?}", self.name);
+        topics
+    }
+
+    /// Loads a range of the topic of [`insert`](Self::insert).
+    pub(super) fn load(&mut self, range: Range<Position>, max: usize) -> Vec<Position> {
+        self.load_topic("topic", range, max)
     }
 
     /// Loads a range, in pages of at most `max` positions.
-    pub(super) fn load(&mut self, range: Range<Position>, max: usize) -> Vec<Position> {
+    pub(super) fn load_topic(&mut self, topic: &str, range: Range<Position>, max: usize) -> Vec<Position> {
         let mut from = range.start;
         let mut out = Vec::new();
         for _ in 0..100_000 {
             let before = out.len();
-            let bound = ok(self.store.load(from..range.end, max, &mut out), self.name);
+            let bound = ok(self.store.load(topic, from..range.end, max, &mut out), self.name);
             let page = &out[before..];
             assert!(page.len() <= max, "{}: a page of {} instead of {max}", self.name, page.len());
             assert!(from <= bound && bound <= range.end, "{}: {bound:?} lies outside of the range", self.name);

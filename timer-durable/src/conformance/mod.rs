@@ -18,7 +18,6 @@ mod pages;
 mod reads;
 mod rows;
 mod shared;
-mod shelves;
 
 use crate::store::Store;
 use bench::{Bench, Check, ok};
@@ -32,7 +31,7 @@ use bench::{Bench, Check, ok};
 pub fn run<S: Store>(mut open: impl FnMut() -> S) {
     let checks =
         pages::checks::<S>().into_iter().chain(rows::checks()).chain(attempts::checks()).chain(reads::checks());
-    for (name, check) in checks.chain(key_effects::checks()).chain(shelves::checks()) {
+    for (name, check) in checks.chain(key_effects::checks()) {
         let mut store = open();
         ok(store.rejoin(), name);
         check(&mut Bench { store, name });

@@ -32,7 +32,8 @@ fn keep_up<S: Store>(bench: &mut Bench<S>, running: &[TimeoutId]) -> Vec<Timeout
     }
     let upkeep = ok(bench.store.upkeep(running), bench.name);
     let loaded = if upkeep.shards_gained { bench.pending() } else { Vec::new() };
-    upkeep.foreign.into_iter().chain(loaded).map(|position| position.id).collect()
+    let foreign = upkeep.foreign.into_iter().map(|(position, _)| position);
+    foreign.chain(loaded).map(|position| position.id).collect()
 }
 
 /// Waits until `done`, which also calls `upkeep`, returns `true`.

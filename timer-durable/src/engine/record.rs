@@ -17,7 +17,6 @@ use crate::time::between;
 use crate::transaction::Attempt;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The time between two reports of a topic without a handler.
 const REPORT_PAUSE: Micros = 60_000_000;
@@ -28,7 +27,7 @@ const LOOK_PAUSE: Micros = 1_000_000;
 const MIN_LOOK_PAUSE: Micros = LOOK_PAUSE / 2;
 
 /// The age from which the keeper looks.
-pub(super) const MIN_AGE: Micros = 1_000_000;
+const MIN_AGE: Micros = 1_000_000;
 
 /// The record of a keeper.
 pub(super) struct Record {
@@ -103,9 +102,9 @@ impl Record {
     }
 
     /// Returns the time from which an attempt that begins at `now` has waited here.
-    pub(super) fn waited_from(&mut self, id: TimeoutId, attempt: &Attempt, is_from_shelf: bool, now: Micros) -> Micros {
+    pub(super) fn waited_from(&mut self, id: TimeoutId, attempt: &Attempt, now: Micros) -> Micros {
         let due = attempt.due.min(now);
-        let is_new = !is_from_shelf && due < self.gained && !self.known.remove(&id);
+        let is_new = due < self.gained && !self.known.remove(&id);
         if is_new { self.gained.min(now) } else { due }
     }
 
@@ -178,18 +177,17 @@ impl Record {
         self.next_look <= now
     }
 
-    /// Notes a look. `first` has the first due time of each section of the memory, and `oldest` the
-    /// ages of the oldest timeouts by topic. Without an answer of the store, the ages go on
-    /// growing.
-    pub(super) fn note_look(&mut self, first: &[Micros], oldest: Option<HashMap<String, Duration>>, now: Micros) {
+    /// Publishes the ages of the oldest timeouts. `first` has the first due time of each topic
+    /// whose timeouts are due.
+    pub(super) fn note_look(&mut self, first: &[(Arc<str>, Micros)], now: Micros) {
         // A topic whose timeouts are all too young for this look needs another look.
-        let young = first.iter().filter(|first| (now - MIN_AGE + 1..Micros::MAX).contains(*first)).min();
+        let (old, young): (Vec<_>, Vec<_>) = first.iter().partition(|(_, due)| *due <= now - MIN_AGE);
+        let young = young.iter().map(|(_, due)| *due).min();
         self.is_stale = young.is_some();
         let pause = young.map_or(LOOK_PAUSE, |young| (young + MIN_AGE - now).max(MIN_LOOK_PAUSE));
         self.next_look = now.saturating_add(pause);
-        if let Some(oldest) = oldest {
-            self.has_found = !oldest.is_empty();
-            self.figures.set_oldest_due(oldest);
-        }
+        self.has_found = !old.is_empty();
+        let oldest = old.iter().map(|(topic, due)| (topic.to_string(), between(*due, now)));
+        self.figures.set_oldest_due(oldest.collect());
     }
 }

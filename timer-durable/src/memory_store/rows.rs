@@ -11,7 +11,7 @@ impl Inner {
         self.now.max(self.floor)
     }
 
-    pub(super) fn execute(&mut self, batch: &[Operation], epoch: u32, blocked: &[Arc<str>]) -> Vec<Outcome> {
+    pub(super) fn execute(&mut self, batch: &[Operation], epoch: u32) -> Vec<Outcome> {
         self.floor = self.present();
         let execute = |operation: &Operation| match operation {
             Operation::Insert(insert) => self.insert(insert),
@@ -23,7 +23,7 @@ impl Inner {
             Operation::Bury { id, attempt, reason, next } => self.bury(*id, *attempt, reason, *next),
             Operation::Requeue { id, due, without_key } => self.requeue(*id, *due, *without_key),
             Operation::Purge(id) => self.purge(*id),
-            Operation::Begin(id) => self.begin(*id, epoch, blocked),
+            Operation::Begin(id) => self.begin(*id, epoch),
         };
         batch.iter().map(execute).collect()
     }
@@ -63,15 +63,7 @@ impl Inner {
                 }
             }
         }
-        self.add(Row {
-            insert: insert.clone(),
-            attempt: 0,
-            forgiven: 0,
-            planned: insert.cap,
-            begun: None,
-            started: 0,
-            is_shelved: false,
-        });
+        self.add(Row { insert: insert.clone(), attempt: 0, forgiven: 0, planned: insert.cap, begun: None, started: 0 });
         Outcome::Created { replaced }
     }
 
@@ -169,11 +161,11 @@ impl Inner {
         insert.format = letter.format;
         insert.payload = letter.payload;
         let attempt = letter.attempt;
-        self.add(Row { insert, attempt, forgiven: attempt, planned: None, begun: None, started: 0, is_shelved: false });
+        self.add(Row { insert, attempt, forgiven: attempt, planned: None, begun: None, started: 0 });
         Outcome::Changed(id)
     }
 
-    fn begin(&mut self, id: TimeoutId, epoch: u32, blocked: &[Arc<str>]) -> Outcome {
+    fn begin(&mut self, id: TimeoutId, epoch: u32) -> Outcome {
         let now = self.present();
         let Some(row) = self.rows.get_mut(&id) else { return Outcome::NotFound };
         if !row.is_pending(epoch) {
@@ -182,22 +174,9 @@ impl Inner {
         if row.insert.due > now {
             return Outcome::NotYet(row.insert.due);
         }
-        let position = Position { due: row.insert.due, id };
-        let topic = row.insert.topic.clone();
-        if !row.is_shelved && blocked.contains(&topic) {
-            row.is_shelved = true;
-            self.order.remove(&position);
-            self.shelves.entry(topic.clone()).or_default().insert(position);
-            return Outcome::Shelved(topic.to_string());
-        }
         row.attempt += 1;
         row.begun = Some(epoch);
         row.started = now;
-        if std::mem::take(&mut row.is_shelved) {
-            self.shelves.entry(topic).or_default().remove(&position);
-            self.order.insert(position);
-        }
-        let row = &self.rows[&id];
         Outcome::Begun(Box::new(Attempt {
             forgiven: row.forgiven,
             planned: row.planned.unwrap_or(row.insert.due),
@@ -232,7 +211,7 @@ impl Inner {
 
     fn add(&mut self, row: Row) {
         let id = row.insert.id;
-        self.order.insert(Position { due: row.insert.due, id });
+        self.link(&row);
         if let Some(key) = &row.insert.key {
             self.keys.insert((row.insert.topic.clone(), key.clone()), id);
         }
@@ -269,18 +248,23 @@ impl Inner {
         self.unlink(&row);
         row.insert.due = due;
         row.planned = planned;
-        row.is_shelved = false;
+        self.link(&row);
         self.rows.insert(id, row);
-        self.order.insert(Position { due, id });
     }
 
-    /// Removes a timeout from the list, or from its shelf.
-    fn unlink(&mut self, row: &Row) {
+    /// Adds a timeout to the list of its topic.
+    fn link(&mut self, row: &Row) {
         let position = Position { due: row.insert.due, id: row.insert.id };
-        if row.is_shelved {
-            self.shelves.entry(row.insert.topic.clone()).or_default().remove(&position);
-        } else {
-            self.order.remove(&position);
+        self.lists.entry(row.insert.topic.clone()).or_default().insert(position);
+    }
+
+    /// Removes a timeout from the list of its topic.
+    fn unlink(&mut self, row: &Row) {
+        let topic = &row.insert.topic;
+        let Some(list) = self.lists.get_mut(topic) else { return };
+        list.remove(&Position { due: row.insert.due, id: row.insert.id });
+        if list.is_empty() {
+            self.lists.remove(topic);
         }
     }
 }

@@ -33,8 +33,7 @@ pub trait Reader: Send {
     }
 
     /// Counts the timeouts of each topic that are due within each of `delays` from now, in the
-    /// order of topics. The delays ascend from zero or more. Timeouts that run or are on a shelf do
-    /// not count.
+    /// order of topics. The delays ascend from zero or more. Timeouts that run do not count.
     ///
     /// # Errors
     ///

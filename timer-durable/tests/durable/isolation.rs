@@ -101,6 +101,43 @@ fn many_due_timeouts_of_a_paused_topic_are_not_in_front_of_others() {
     assert_eq!(timer.stop(PATIENCE).wait().unwrap().unfinished, 0);
 }
 
+/// The rows of the other topic are behind all of those of the topic that is paused.
+#[test]
+fn the_rows_of_a_paused_topic_are_not_read_to_find_those_behind_them() {
+    const MANY: usize = 5_000;
+    let store = MemoryStore::new();
+    let bench = open(store.clone(), |builder| builder);
+    schedule(&bench.timer, t(), MANY, SECOND);
+    schedule(&bench.timer, OTHER, 10, 2 * SECOND);
+    bench.timer.pause(t::<()>()).wait().unwrap();
+    bench.driver.crash();
+    store.advance_clock(10 * SECOND);
+    let mut bench = open(store, |builder| builder);
+    assert_eq!((bench.driver.advance(Duration::ZERO), count(&bench.other)), (10, 10));
+    let loaded = bench.timer.stats().loaded;
+    assert!(loaded < 20, "{loaded} timeouts were read");
+    bench.timer.resume(t::<()>()).wait().unwrap();
+    assert_eq!(bench.driver.advance(Duration::ZERO), MANY, "D2");
+}
+
+#[test]
+fn a_timeout_that_is_moved_by_its_id_keeps_its_topic() {
+    let store = MemoryStore::new();
+    let mut bench = open(store.clone(), |builder| builder);
+    schedule(&bench.timer, t(), 100, 10 * SECOND);
+    let [late, paused] = [1, 2].map(|_| bench.timer.new_timeout(t(), 60 * SECOND, &()).wait().unwrap());
+    assert!(bench.timer.stats().in_memory < 100, "neither is in memory");
+    // The other topic has all of its timeouts in memory, so the moved ones may be before its bound.
+    bench.timer.reset_by_id(late, SECOND).wait().unwrap();
+    assert_eq!((bench.driver.advance(SECOND), count(&bench.topic)), (1, 1));
+    bench.timer.pause(t::<()>()).wait().unwrap();
+    bench.timer.reset_by_id(paused, SECOND).wait().unwrap();
+    assert_eq!(bench.driver.advance(SECOND), 0, "its topic is paused");
+    bench.timer.resume(t::<()>()).wait().unwrap();
+    assert_eq!(bench.driver.advance(Duration::ZERO), 1);
+    assert_eq!(bench.topic.lock().unwrap()[1], Duration::ZERO, "it was due at this time");
+}
+
 #[test]
 fn a_resumed_topic_takes_half_of_the_places() {
     let (timer, mut driver) = DurableTimer::builder()
@@ -142,7 +179,7 @@ fn a_paused_timeout_can_be_moved_and_cancelled() {
         bench.timer.schedule(t(), Schedule::after(delay).key(key).if_pending(if_pending), &()).wait().unwrap();
     };
     keys.iter().for_each(|key| put(&bench, key, SECOND, IfPending::Keep));
-    assert_eq!(bench.driver.advance(2 * SECOND), 0, "all are on the shelf");
+    assert_eq!(bench.driver.advance(2 * SECOND), 0, "the topic is paused");
     bench.timer.reset(t::<()>(), "moved", 10 * SECOND).wait().unwrap();
     bench.timer.cancel(t::<()>(), "cancelled").wait().unwrap();
     put(&bench, "replaced", 20 * SECOND, IfPending::Replace);

@@ -7,19 +7,27 @@ use std::time::Duration;
 use timer_durable::store::Store;
 use timer_durable::{
     CancelAnswer, Due, DurableTimer, Error, Fault, FaultPoint, IfPending, ManualDurableDriver, MemoryStore,
-    ResetAnswer, Retry, Schedule, ScheduleAnswer, TimeoutId,
+    ResetAnswer, Retry, Schedule, ScheduleAnswer, TimeoutId, Topic,
 };
 
 use crate::t;
 
+const OTHER: Topic<String> = Topic::new("other");
 const CAPACITY: usize = 16;
 const RETRY_MS: u64 = 5;
 
-/// The name of a timeout in the map. Keyed ones have their key, the others have their id.
+/// The name of a timeout in the map. Keyed ones have their key, the others have their id. With it
+/// goes whether it belongs to the other topic.
+type Name = (Label, bool);
+
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Name {
+enum Label {
     Key(String),
     Id(TimeoutId),
+}
+
+fn topic(is_other: bool) -> Topic<String> {
+    if is_other { OTHER } else { t() }
 }
 
 /// A pending timeout of the map.
@@ -41,6 +49,8 @@ struct Program {
     ran: Arc<Mutex<Vec<(Run, u32)>>>,
     attempts: BTreeMap<u32, u32>,
     pending: BTreeMap<Name, Pending>,
+    /// Whether the other topic is paused.
+    is_paused: bool,
     now_ms: u64,
     number: u32,
 }
@@ -56,6 +66,7 @@ impl Program {
             ran: Arc::default(),
             attempts: BTreeMap::new(),
             pending: BTreeMap::new(),
+            is_paused: false,
             now_ms: 0,
             number: 0,
         };
@@ -84,7 +95,12 @@ impl Program {
             let fails = fails_once == "true" && !has_run;
             if fails { Err(Retry::after(Duration::from_millis(RETRY_MS)).because("once")) } else { Ok(()) }
         };
-        let builder = DurableTimer::builder().topic(t(), handler).capacity(CAPACITY).max_running(3).max_batch(4);
+        let builder = DurableTimer::builder()
+            .topic(t(), handler.clone())
+            .topic(OTHER, handler)
+            .capacity(CAPACITY)
+            .max_running(3)
+            .max_batch(4);
         self.open = Some(builder.build_manual(self.store.clone()).unwrap());
     }
 
@@ -112,7 +128,11 @@ impl Program {
             12..=13 => self.cancel(),
             14..=15 => self.reset(),
             16 => self.reopen(),
-            _ => self.advance(),
+            17 => self.pause(),
+            _ => {
+                let by = self.random.u64(1..40);
+                self.advance(by);
+            }
         }
         let counts = self.timer().counts().wait().unwrap();
         assert_eq!(counts.pending, self.pending.len() as u64, "D2");
@@ -131,10 +151,23 @@ impl Program {
     fn schedule(&mut self) {
         let (pending, delay, payload) = self.new_pending();
         let id = TimeoutId::new();
-        let answer =
-            self.repeat_until_known(|timer| timer.schedule(t(), Schedule::after(delay).id(id), &payload).wait());
+        let is_other = self.random.bool();
+        let schedule = || Schedule::after(delay).id(id);
+        let answer = self.repeat_until_known(|timer| timer.schedule(topic(is_other), schedule(), &payload).wait());
         assert_eq!(answer, ScheduleAnswer::Created(id), "D10");
-        self.pending.insert(Name::Id(id), pending);
+        self.pending.insert((Label::Id(id), is_other), pending);
+    }
+
+    /// Pauses the other topic, or resumes it.
+    fn pause(&mut self) {
+        self.is_paused = !self.is_paused;
+        let timer = self.timer();
+        if self.is_paused {
+            timer.pause(OTHER).wait().unwrap();
+        } else {
+            timer.resume(OTHER).wait().unwrap();
+            self.advance(0);
+        }
     }
 
     fn key(&mut self) -> String {
@@ -144,10 +177,12 @@ impl Program {
     fn schedule_keyed(&mut self) {
         let (pending, delay, payload) = self.new_pending();
         let key = self.key();
+        let is_other = self.random.bool();
         let rules = [IfPending::Keep, IfPending::Replace, IfPending::Earlier, IfPending::Later, IfPending::Refuse];
         let rule = *self.random.choice(rules.iter()).unwrap();
-        let answer = self.timer().schedule(t(), Schedule::after(delay).key(&key).if_pending(rule), &payload);
-        let name = Name::Key(key.clone());
+        let schedule = Schedule::after(delay).key(&key).if_pending(rule);
+        let answer = self.timer().schedule(topic(is_other), schedule, &payload);
+        let name = (Label::Key(key.clone()), is_other);
         match answer.wait() {
             Ok(_) => match self.pending.get_mut(&name) {
                 None => _ = self.pending.insert(name, pending),
@@ -162,7 +197,7 @@ impl Program {
             Err(Error::Store(_)) => {}
             Err(Error::OutcomeUnknown { .. }) => {
                 // No timeout has the key afterwards, whatever has happened.
-                self.repeat_until_known(|timer| timer.cancel(t::<()>(), &key).wait());
+                self.repeat_until_known(|timer| timer.cancel(topic(is_other), &key).wait());
                 self.pending.remove(&name);
             }
             Err(other) => panic!("{other}"),
@@ -171,21 +206,18 @@ impl Program {
 
     fn cancel(&mut self) {
         let name = self.any_name();
-        let answer = match &name {
-            Name::Key(key) => self.timer().cancel(t::<()>(), key),
-            Name::Id(id) => self.timer().cancel_by_id(*id),
+        let cancel = |timer: &DurableTimer| match &name {
+            (Label::Key(key), is_other) => timer.cancel(topic(*is_other), key).wait(),
+            (Label::Id(id), _) => timer.cancel_by_id(*id).wait(),
         };
-        match answer.wait() {
+        match cancel(self.timer()) {
             Ok(answer) => {
                 let was_pending = self.pending.remove(&name).is_some();
                 assert_eq!(answer, if was_pending { CancelAnswer::Cancelled } else { CancelAnswer::Unknown }, "D9");
             }
             Err(Error::Store(_)) => {}
             Err(Error::OutcomeUnknown { .. }) => {
-                self.repeat_until_known(|timer| match &name {
-                    Name::Key(key) => timer.cancel(t::<()>(), key).wait(),
-                    Name::Id(id) => timer.cancel_by_id(*id).wait(),
-                });
+                self.repeat_until_known(cancel);
                 self.pending.remove(&name);
             }
             Err(other) => panic!("{other}"),
@@ -196,8 +228,8 @@ impl Program {
         let name = self.any_name();
         let delay = self.random.u64(1..60);
         let answer = self.repeat_until_known(|timer| match &name {
-            Name::Key(key) => timer.reset(t::<()>(), key, Duration::from_millis(delay)).wait(),
-            Name::Id(id) => timer.reset_by_id(*id, Duration::from_millis(delay)).wait(),
+            (Label::Key(key), is_other) => timer.reset(topic(*is_other), key, Duration::from_millis(delay)).wait(),
+            (Label::Id(id), _) => timer.reset_by_id(*id, Duration::from_millis(delay)).wait(),
         });
         let due_ms = self.now_ms + delay;
         match self.pending.get_mut(&name) {
@@ -213,13 +245,12 @@ impl Program {
         let known = self.random.usize(..=self.pending.len());
         match self.pending.keys().nth(known) {
             Some(name) => name.clone(),
-            None => Name::Key(self.key()),
+            None => (Label::Key(self.key()), self.random.bool()),
         }
     }
 
     /// Lets time pass, and compares the runs of handlers with those of the map.
-    fn advance(&mut self) {
-        let by = self.random.u64(1..40);
+    fn advance(&mut self, by: u64) {
         let end = self.now_ms + by;
         let first = self.ran.lock().unwrap().len();
         self.open.as_mut().unwrap().1.advance(Duration::from_millis(by));
@@ -230,15 +261,17 @@ impl Program {
             ran.push((*at, *number));
         }
         let mut expected = Vec::new();
-        while let Some((name, pending)) = self.pending.iter().min_by_key(|(_, pending)| pending.due_ms) {
-            if pending.due_ms > end {
-                break;
-            }
+        let may_run = |name: &Name| !(name.1 && self.is_paused);
+        loop {
+            let first = self.pending.iter().filter(|(name, _)| may_run(name)).min_by_key(|(_, pending)| pending.due_ms);
+            let Some((name, pending)) = first.filter(|(_, pending)| pending.due_ms <= end) else { break };
             let (name, mut pending) = (name.clone(), pending.clone());
-            expected.push((pending.due_ms, pending.number));
+            // It has waited for the end of a pause.
+            let at = pending.due_ms.max(self.now_ms);
+            expected.push((at, pending.number));
             self.pending.remove(&name);
             if std::mem::take(&mut pending.fails_once) {
-                pending.due_ms += RETRY_MS;
+                pending.due_ms = at + RETRY_MS;
                 self.pending.insert(name, pending);
             }
         }

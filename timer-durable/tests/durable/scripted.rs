@@ -187,16 +187,18 @@ impl Store for ScriptedStore {
         Ok(divided?.into_iter().map(Divided::outcome).collect())
     }
 
-    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
-        self.memory.load(range, max, out)
+    fn load(
+        &mut self,
+        topic: &str,
+        range: Range<Position>,
+        max: usize,
+        out: &mut Vec<Position>,
+    ) -> Result<Position, StoreError> {
+        self.memory.load(topic, range, max, out)
     }
 
-    fn set_blocked(&mut self, topics: &[Arc<str>]) -> Result<(), StoreError> {
-        self.memory.set_blocked(topics)
-    }
-
-    fn load_shelf(&mut self, topic: &str, max: usize, out: &mut Vec<Position>) -> Result<(), StoreError> {
-        self.memory.load_shelf(topic, max, out)
+    fn topics(&mut self) -> Result<Vec<String>, StoreError> {
+        self.memory.topics()
     }
 
     fn set_paused(&mut self, topic: &str, is_paused: bool) -> Result<(), StoreError> {

@@ -135,7 +135,7 @@ fn each_topic_that_stalls_has_its_oldest_due_timeout() {
 }
 
 #[test]
-fn a_shelf_has_the_oldest_due_timeout_of_its_topic() {
+fn a_paused_topic_has_its_oldest_due_timeout() {
     let (timer, mut driver) = open(|builder| builder.max_running(1));
     (1..=4).for_each(|n| _ = timer.new_timeout(t(), n * SECOND, &()).wait().unwrap());
     timer.pause(OTHER).wait().unwrap();

@@ -4,7 +4,6 @@ use super::Keeper;
 use crate::TimeoutId;
 use crate::engine::attempt::{KeeperHandle, Late, Report, Started};
 use crate::engine::attempts::{End, Running};
-use crate::engine::queue::Source;
 use crate::engine::unwritten::{Collection, Origin, Waited, Work};
 use crate::figures::count;
 use crate::lateness::DurableLateness;
@@ -199,7 +198,7 @@ impl Keeper {
     ) -> DurableLateness {
         let (source, is_overdue) = self.queue.begin(id, attempt, has_waited_aside, now);
         self.attempts.begin(id, attempt, is_overdue, handle.progress());
-        let from = self.record.waited_from(id, attempt, source == Source::Shelf, now);
+        let from = self.record.waited_from(id, attempt, now);
         let has_places = self.attempts.free_for_overdue() > 0;
         let wait = self.queue.wait(source, &attempt.topic, from, has_places, now);
         let lateness = self.record.split(attempt, from, &wait, now);

@@ -78,7 +78,6 @@ impl Keeper {
 
     /// Pauses or resumes a topic.
     fn set_paused(&mut self, topic: &str, is_paused: bool) -> Result<(), Error> {
-        // A store without shelves refuses before anything is written.
         self.store.set_paused(topic, is_paused)?;
         self.queue.set_paused(topic, is_paused, self.store.now());
         self.publish_pauses();

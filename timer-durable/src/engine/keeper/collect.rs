@@ -2,6 +2,7 @@
 
 use super::Keeper;
 use crate::TimeoutId;
+use crate::engine::queue::Places;
 use crate::engine::unwritten::{Collection, LoneCall, MAX_WAIT, Subject, Waited};
 use crate::error::Error;
 use crate::figures::count;
@@ -42,15 +43,10 @@ impl Keeper {
 
     /// Adds the timeouts that are due, as many as may run.
     fn add_due(&mut self, collection: &mut Collection, now: Micros) {
-        let for_overdue = self.attempts.free_for_overdue();
-        let mut places = self.queue.places(self.free_places(), for_overdue, &self.executors, now);
+        let places = Places::new(self.free_places(), self.attempts.free_for_overdue());
         let aside = self.unwritten.begins();
         let is_taken = |id: TimeoutId| self.attempts.contains(id) || aside.contains(&id);
-        self.queue.add_begins(collection, &mut places, is_taken, now);
-        self.queue.add_crowded(collection, &places, is_taken, now);
-        if let Err(error) = self.add_shelved(collection, &places, now) {
-            self.fail(&error);
-        }
+        self.queue.add_begins(collection, places, &self.executors, is_taken, now);
     }
 
     /// Fails the calls that have waited for too long while the store could not be reached.

@@ -1,7 +1,6 @@
 //! Steps 2 and 3 of a turn: writing a batch, and applying the outcomes.
 
 use super::Keeper;
-use crate::TimeoutId;
 use crate::engine::failures::MAX_PAUSE;
 use crate::engine::unwritten::{Collection, MAX_WAIT, Origin, Waited, Work, answer_of};
 use crate::lateness::DurableLateCause;
@@ -23,7 +22,7 @@ impl Keeper {
         }
         self.note(DurableLateCause::System);
         let began = Instant::now();
-        let result = self.block(&collection.batch).and_then(|()| self.store.write(&collection.batch, until));
+        let result = self.store.write(&collection.batch, until);
         self.figures().lock().commit_time.record(began.elapsed());
         self.note(DurableLateCause::Store);
         match result {
@@ -45,15 +44,6 @@ impl Keeper {
                 self.fail(&error);
             }
         }
-    }
-
-    /// Tells the store which topics are blocked for the begins of a batch.
-    fn block(&mut self, batch: &[Operation]) -> Result<(), StoreError> {
-        if let Some(blocked) = self.queue.newly_blocked(batch, &self.executors, self.store.now()) {
-            self.store.set_blocked(&blocked)?;
-            self.queue.set_blocked(blocked);
-        }
-        Ok(())
     }
 
     /// Keeps operations that were not executed. Their calls wait. If the reason is an error, calls
@@ -130,7 +120,7 @@ impl Keeper {
         // decides their order. The earliest due time is right in any order, because the store
         // tells the due time of a timeout that was to begin too early.
         for position in moved {
-            self.queue.put_earlier(position, now);
+            self.queue.put_earlier(position, None, now);
         }
         self.queue.adapt_begins(&begun);
         let mut tasks = Vec::new();
@@ -138,11 +128,7 @@ impl Keeper {
             match outcome {
                 Outcome::Begun(attempt) => tasks.extend(self.start(id, *attempt, !waited.is_first(), now)),
                 Outcome::NotYet(due) => self.queue.put_again(Position { due, id }, now),
-                Outcome::Shelved(topic) => self.queue.shelve(id, &topic, now),
-                _ => {
-                    self.queue.remove(id);
-                    self.queue.forget_shelf(id);
-                }
+                _ => self.queue.remove(id),
             }
         }
         // Callers come first, because the executor may take its time.
@@ -194,21 +180,18 @@ impl Keeper {
     /// Removes the begins for which there is no place any more.
     fn without_surplus(&mut self, collection: Collection) -> Collection {
         let mut free = if self.may_begin() { self.free_places() } else { 0 };
-        // After the keeper has joined again, its memory may have begun what waited here.
-        let is_running = |id: TimeoutId| self.attempts.contains(id);
         let now = self.store.now();
         let mut added = HashMap::new();
-        let [rest, surplus] = collection.divide(|operation, _| match operation {
-            Operation::Begin(id) if is_running(*id) || free == 0 || !self.queue.admits(*id, &mut added, now) => false,
-            Operation::Begin(_) => {
-                free -= 1;
-                true
-            }
-            _ => true,
+        let [rest, surplus] = collection.divide(|operation, _| {
+            let Operation::Begin(id) = operation else { return true };
+            // After the keeper has joined again, its memory may have begun what waited here.
+            let is_running = self.attempts.contains(*id);
+            let may_begin = free > 0 && !is_running && self.queue.admits(*id, &mut added, &self.executors, now);
+            free -= usize::from(may_begin);
+            may_begin
         });
         for id in surplus.batch.iter().filter_map(Operation::id) {
             self.queue.push_ready(id);
-            self.queue.forget_shelf(id);
         }
         rest
     }

@@ -19,7 +19,7 @@ impl Keeper {
                 self.attempts.set_instance(self.store.instance());
                 self.executors.begin_term(|| self.store.lease_end());
                 self.queue.renew(self.store.now());
-                self.load_gates();
+                self.load_pauses();
             }
             Err(error) => self.fail(&error),
         }
@@ -40,12 +40,11 @@ impl Keeper {
                     self.queue.renew(now);
                 }
                 if upkeep.shards_gained || upkeep.pauses_changed {
-                    self.load_gates();
+                    self.load_pauses();
                 }
-                if let Err(error) = self.add_foreign(upkeep.foreign) {
-                    // Nothing else tells of these timeouts.
-                    self.queue.clear();
-                    self.fail(&error);
+                let now = self.store.now();
+                for (position, topic) in upkeep.foreign {
+                    self.queue.put(position, Some(&topic), now);
                 }
             }
             Err(error) => self.fail(&error),

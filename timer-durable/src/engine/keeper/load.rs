@@ -1,41 +1,24 @@
-//! Reading from the store: pages of the list, the topics that may be blocked, and their shelves.
+//! Reading from the store: its topics, pages of their lists, and which of them are paused.
 
 use super::Keeper;
 use crate::TimeoutId;
-use crate::engine::queue::Places;
-use crate::engine::record::MIN_AGE;
-use crate::engine::unwritten::{Collection, Origin};
-use crate::store::{Filter, Micros, Position, StoreError, TimeoutState};
-use crate::time::micros;
-use crate::transaction::Operation;
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
+use crate::engine::id_map::IdMap;
+use crate::store::{Micros, StoreError};
 
-/// The number of rows that a look at the oldest timeouts reads, besides one of each shelf.
-const ROWS: usize = 256;
+/// The largest number of pages that a turn reads into each part of the memory.
+const MAX_PAGES: usize = 64;
 
 impl Keeper {
-    /// Reads which topics are paused and which have shelves. Returns an error if a topic is limited
-    /// and the store has no shelves.
-    pub(super) fn open_gates(&mut self) -> Result<(), StoreError> {
-        let limited = self.queue.gated();
-        self.store.set_blocked(&limited)?;
-        self.queue.set_blocked(limited);
-        self.read_gates()
-    }
-
-    /// Reads which topics are paused and which have shelves.
-    pub(super) fn load_gates(&mut self) {
-        if let Err(error) = self.read_gates() {
+    /// Reads which topics are paused.
+    pub(super) fn load_pauses(&mut self) {
+        if let Err(error) = self.read_pauses() {
             self.fail(&error);
         }
     }
 
-    fn read_gates(&mut self) -> Result<(), StoreError> {
+    pub(super) fn read_pauses(&mut self) -> Result<(), StoreError> {
         let paused = self.store.paused_topics()?;
-        let shelved = self.store.shelved_topics()?;
-        self.queue.note_topics(&paused, &shelved, self.store.now());
+        self.queue.note_paused(&paused, self.store.now());
         self.publish_pauses();
         Ok(())
     }
@@ -49,78 +32,69 @@ impl Keeper {
         }
     }
 
-    /// Loads a page into each head of the memory that has room.
+    /// Loads pages of the topics that have room in memory.
     pub(super) fn load(&mut self) {
-        self.queue.renew_sections(self.store.now());
-        if let Err(error) = self.load_pages() {
+        let loaded = self.load_topics().and_then(|()| self.load_unknown()).and_then(|()| self.load_pages());
+        if let Err(error) = loaded {
             self.fail(&error);
         }
+        self.queue.note_caught_up(self.store.now());
+    }
+
+    /// Reads which topics have timeouts, after the memory was emptied.
+    fn load_topics(&mut self) -> Result<(), StoreError> {
+        if self.queue.needs_topics() {
+            let topics = self.store.topics()?;
+            self.queue.note_topics(&topics, self.store.now());
+        }
+        Ok(())
+    }
+
+    /// Reads the topics of timeouts that calls have moved by their ids and that were not in
+    /// memory.
+    fn load_unknown(&mut self) -> Result<(), StoreError> {
+        let unknown = self.queue.take_unknown();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<TimeoutId> = unknown.iter().map(|position| position.id).collect();
+        let mut topics = Vec::new();
+        if let Err(error) = self.store.find_topics(&ids, &mut topics) {
+            // Nothing else tells of these timeouts.
+            self.queue.renew(self.store.now());
+            return Err(error);
+        }
+        let topics: IdMap<String> = topics.into_iter().collect();
+        let now = self.store.now();
+        for position in unknown {
+            if let Some(topic) = topics.get(&position.id) {
+                self.queue.put_earlier(position, Some(topic), now);
+            }
+        }
+        Ok(())
     }
 
     fn load_pages(&mut self) -> Result<(), StoreError> {
         let now = self.store.now();
+        let until = self.deadline();
         for is_overdue in [true, false] {
-            let Some((range, asked)) = self.queue.next_range(is_overdue, now) else { continue };
-            let start = range.start;
-            let mut page = Vec::with_capacity(asked);
-            let bound = self.store.load(range, asked, &mut page)?;
-            self.figures().lock().loaded += page.len() as u64;
-            self.queue.drop_known(is_overdue, &mut page);
-            let topics = self.find_topics(&page)?;
-            self.queue.add_page(is_overdue, start..bound, page, &topics, now);
-        }
-        Ok(())
-    }
-
-    /// Adds timeouts that others have written.
-    pub(super) fn add_foreign(&mut self, positions: Vec<Position>) -> Result<(), StoreError> {
-        let now = self.store.now();
-        let topics = self.find_topics(&positions)?;
-        self.queue.put_foreign(positions, &topics, now);
-        Ok(())
-    }
-
-    /// Reads the numbers of the topics of timeouts, if some topics may be blocked.
-    fn find_topics(&mut self, positions: &[Position]) -> Result<Vec<(TimeoutId, usize)>, StoreError> {
-        let topics = self.queue.topics();
-        let mut found = Vec::new();
-        if !topics.is_empty() && !positions.is_empty() {
-            let ids: Vec<TimeoutId> = positions.iter().map(|position| position.id).collect();
-            self.store.find_topics(&ids, topics, &mut found)?;
-        }
-        Ok(found)
-    }
-
-    /// Adds timeouts of shelves whose topics have room to the batch. Like overdue ones, they use at
-    /// most half of the places.
-    pub(super) fn add_shelved(
-        &mut self,
-        collection: &mut Collection,
-        places: &Places,
-        now: Micros,
-    ) -> Result<(), StoreError> {
-        let shelves = self.queue.ready_shelves(&self.executors, now);
-        let mut free = places.for_overdue();
-        let share = (free / shelves.len().max(1)).max(1);
-        // Begins that wait aside are still on the shelf.
-        let aside = self.unwritten.begins();
-        let present = self.present();
-        let next_aside = self.unwritten.next().map(|next| micros(next.saturating_duration_since(present)));
-        for topic in shelves {
-            let max = self.queue.room(&topic, now).min(share).min(free);
-            if max == 0 {
-                break;
+            self.queue.retreat(is_overdue);
+            let mut left = self.settings.page;
+            for _ in 0..MAX_PAGES {
+                let Some((topic, wanted)) = self.queue.next_wanted(is_overdue, left, now) else { break };
+                let start = wanted.range.start;
+                let mut page = Vec::with_capacity(wanted.max);
+                let bound = self.store.load(&topic, wanted.range, wanted.max, &mut page)?;
+                self.figures().lock().loaded += page.len() as u64;
+                self.queue.add_page(is_overdue, wanted.topic, &page, bound, now);
+                left -= page.len();
+                // A store that sorts its rows before it reads them takes one step in a turn.
+                let has_advanced = bound > start;
+                if left == 0 || !has_advanced || self.present() >= until {
+                    break;
+                }
             }
-            let mut page: Vec<Position> = Vec::new();
-            self.store.load_shelf(&topic, max.saturating_add(aside.len()), &mut page)?;
-            let is_free = |id: &TimeoutId| !self.attempts.contains(*id) && !aside.contains(id) && !collection.has(*id);
-            let ids: Vec<TimeoutId> = page.iter().map(|position| position.id).filter(is_free).take(max).collect();
-            let waits_aside = page.iter().all(|position| aside.contains(&position.id));
-            self.queue.begin_from_shelf(&topic, page.is_empty(), &ids, next_aside.filter(|_| waits_aside), now);
-            free -= ids.len();
-            for id in ids {
-                collection.push(Operation::Begin(id), Origin::Begin);
-            }
+            self.queue.retreat(is_overdue);
         }
         Ok(())
     }
@@ -133,44 +107,14 @@ impl Keeper {
         }
         // Otherwise the keeper wakes up when the next timeout is due.
         let next_due = if self.may_begin() { None } else { self.queue.next_expiry() };
-        self.record.next_look(|| self.queue.is_waiting(), next_due)
+        self.record.next_look(|| self.queue.due_len() > 0, next_due)
     }
 
     /// Looks at the oldest timeouts, if it is time.
     pub(super) fn look(&mut self) {
         let now = self.store.now();
-        if !self.record.may_look(now) || self.next_look().is_none_or(|next| next > now) {
-            return;
+        if self.record.may_look(now) && self.next_look().is_some_and(|next| next <= now) {
+            self.record.note_look(&self.queue.first_due(), now);
         }
-        let first = self.queue.first_due();
-        let oldest = self.oldest_due(&first, now).ok();
-        self.record.note_look(&first, oldest, now);
-    }
-
-    /// Returns the ages of the oldest timeouts by topic. `first` has the due time of the oldest one
-    /// of each section of the memory.
-    fn oldest_due(&mut self, first: &[Micros], now: Micros) -> Result<HashMap<String, Duration>, StoreError> {
-        let gated = self.queue.topics().iter().zip(&first[1..]).filter(|(_, first)| **first <= now - MIN_AGE);
-        let mut oldest: HashMap<String, Micros> = gated.map(|(topic, first)| (topic.to_string(), *first)).collect();
-        for topic in self.queue.shelves().cloned().collect::<Vec<Arc<str>>>() {
-            let mut first = Vec::new();
-            self.store.load_shelf(&topic, 1, &mut first)?;
-            if let Some(first) = first.first() {
-                let oldest = oldest.entry(topic.to_string()).or_insert(first.due);
-                *oldest = first.due.min(*oldest);
-            }
-        }
-        if first[0] <= now - MIN_AGE {
-            let rows = self.store.list(&Filter { due: first[0]..now + 1, ..Filter::new() }, None, ROWS)?;
-            for row in rows.into_iter().filter(|row| row.state != TimeoutState::Running) {
-                let oldest = oldest.entry(row.topic).or_insert(row.due);
-                *oldest = row.due.min(*oldest);
-            }
-        }
-        // Zero would mean that nothing is due.
-        let age = |(topic, due): (String, Micros)| {
-            (topic, Duration::from_micros(now.saturating_sub(due).max(1).unsigned_abs()))
-        };
-        Ok(oldest.into_iter().map(age).collect())
     }
 }

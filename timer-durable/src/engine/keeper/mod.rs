@@ -110,7 +110,7 @@ impl Keeper {
             inbox,
             settings,
         };
-        keeper.open_gates()?;
+        keeper.read_pauses()?;
         Ok(keeper)
     }
 

@@ -1,7 +1,7 @@
 //! The timeouts that begin next, and the reasons why they have waited.
 
-use super::head::Head;
-use super::places::Places;
+use super::heads::Heads;
+use super::places::{Places, Room};
 use super::{FIRST_BEGINS, Queue};
 use crate::TimeoutId;
 use crate::engine::executors::Executors;
@@ -10,6 +10,7 @@ use crate::engine::unwritten::{Collection, Origin};
 use crate::lateness::DurableLateCause;
 use crate::store::{Micros, Position};
 use crate::transaction::{Attempt, Operation, Outcome};
+use std::collections::HashMap;
 
 /// The payload bytes above which the answer to a batch of begins is too long. It must arrive before
 /// the store gives up, and the keeper does not know the payloads before.
@@ -17,12 +18,11 @@ const MAX_ANSWER: usize = 16 << 20;
 
 /// The list from which a timeout begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(in crate::engine) enum Source {
     Current,
     Overdue,
-    /// The section of a topic that may be blocked.
-    Gate,
-    Shelf,
+    /// The list of a topic that is limited or was paused.
+    Topic,
     Aside,
 }
 
@@ -54,56 +54,50 @@ impl Queue {
     /// Returns the first time at which a timeout in memory may begin. `for_overdue` is the number
     /// of free places for overdue timeouts.
     pub(crate) fn next_due(&self, for_overdue: usize, executors: &Executors, now: Micros) -> Option<Micros> {
-        let overdue = self.overdue.next_due().map(|due| self.pace.next().map_or(due, |next| due.max(next)));
-        let shelf = self.gates.next_shelf(executors, now);
         let has_places = for_overdue > 0;
-        let waits_for_places = [overdue, shelf].into_iter().flatten().filter(|_| has_places);
+        let overdue = self.overdue.next_due().map(|due| self.pace.next().map_or(due, |next| due.max(next)));
         let ready = [(&self.overdue, true), (&self.current, false)]
-            .map(|(head, is_overdue)| self.next_ready(head, is_overdue, has_places, executors, now));
-        ready.into_iter().flatten().chain(self.current.next_due()).chain(waits_for_places).min()
+            .map(|(heads, is_overdue)| self.next_ready(heads, is_overdue, has_places, executors, now));
+        ready.into_iter().flatten().chain(self.current.next_due()).chain(overdue.filter(|_| has_places)).min()
     }
 
-    /// Returns the first time from which a ready timeout of a head may leave it, because it may
-    /// begin or be moved to a shelf.
+    /// Returns the first time from which a ready timeout of a part of the memory may begin.
     fn next_ready(
         &self,
-        head: &Head,
+        heads: &Heads,
         is_overdue: bool,
         has_places: bool,
         executors: &Executors,
         now: Micros,
     ) -> Option<Micros> {
         let pace = self.pace.next().filter(|_| is_overdue).unwrap_or(now);
-        let next = |section| {
-            let room = self.gates.room(section, executors, now);
-            let shelves = (room.is_blocked && head.is_crowded(section)).then_some(self.gates.next_shelving.max(now));
-            let waits_for_places = (is_overdue || room.is_catching_up) && !has_places;
-            let begins = self.gates.next_begin(section, executors, now).filter(|_| !waits_for_places);
-            [shelves, begins.map(|begins| begins.max(pace))].into_iter().flatten().min()
+        let next = |topic| {
+            let waits_for_places = (is_overdue || self.topics.is_catching_up(topic)) && !has_places;
+            let begins = self.topics.next_begin(topic, executors, now).filter(|_| !waits_for_places);
+            begins.map(|begins| begins.max(pace))
         };
-        head.ready_sections().filter_map(next).min()
-    }
-
-    /// Returns the places that a batch of begins may take, `free` in all and `for_overdue` for
-    /// overdue timeouts.
-    pub(crate) fn places(&self, free: usize, for_overdue: usize, executors: &Executors, now: Micros) -> Places {
-        Places::new(free, for_overdue, self.gates.rooms(executors, now))
+        heads.ready_topics().filter_map(next).min()
     }
 
     /// Adds the timeouts that are due to the batch, as many as there are places.
     pub(crate) fn add_begins(
         &mut self,
         collection: &mut Collection,
-        places: &mut Places,
+        mut places: Places,
+        executors: &Executors,
         is_taken: impl Fn(TimeoutId) -> bool,
         now: Micros,
     ) {
+        for topic in self.heads().iter().flat_map(|heads| heads.ready_topics()) {
+            let left = self.topics.room(topic, executors, now);
+            places.add_room(topic, Room { left, is_catching_up: self.topics.is_catching_up(topic) });
+        }
         // Overdue timeouts come first, because new ones may occupy all places indefinitely. If
         // there is only one place, both kinds alternate.
         let is_overdue_first = self.settings.max_running > 1 || !self.overdue_began_last;
         for is_overdue in [is_overdue_first, !is_overdue_first] {
             let most = if is_overdue { self.pace.room(now) } else { usize::MAX };
-            let added = add_ready(self.head(is_overdue), &is_taken, collection, places, most, is_overdue);
+            let added = add_ready(self.part(is_overdue), &is_taken, collection, &mut places, most, is_overdue);
             if added > 0 {
                 self.overdue_began_last = is_overdue;
             }
@@ -122,21 +116,35 @@ impl Queue {
         has_waited_aside: bool,
         now: Micros,
     ) -> (Source, bool) {
-        let admission = self.gates.enter(id, &attempt.topic, now);
-        let is_overdue = admission.is_overdue || self.overdue.covers(Position { due: attempt.due, id });
+        let topic = self.number(&attempt.topic, now);
+        let (has_waited, is_catching_up) = self.topics.enter(topic, now);
+        let is_overdue = is_catching_up || self.overdue.covers(Position { due: attempt.due, id });
         self.remove(id);
         let source = if has_waited_aside {
             Source::Aside
-        } else if admission.is_from_shelf {
-            Source::Shelf
-        } else if admission.has_gate {
-            Source::Gate
+        } else if has_waited {
+            Source::Topic
         } else if is_overdue {
             Source::Overdue
         } else {
             Source::Current
         };
         (source, is_overdue)
+    }
+
+    /// Returns `true` if a timeout that waited aside may begin. One that is not in memory waits to
+    /// be loaded. `added` counts the begins of the batch by their topics.
+    pub(crate) fn admits(
+        &self,
+        id: TimeoutId,
+        added: &mut HashMap<usize, usize>,
+        executors: &Executors,
+        now: Micros,
+    ) -> bool {
+        let Some(topic) = self.topic_of(id) else { return false };
+        let added = added.entry(topic).or_default();
+        *added += 1;
+        self.topics.room(topic, executors, now) >= *added
     }
 
     /// Returns the reasons for which an attempt that has just begun has waited since `from`.
@@ -150,27 +158,27 @@ impl Queue {
         now: Micros,
     ) -> Wait<'_> {
         let paced = match source {
-            Source::Gate | Source::Shelf => self.gates.delay_by_rate(topic, from, now),
+            Source::Topic => self.topics.delay_by_rate(topic, from, now),
             Source::Overdue => self.pace.delay(from),
             Source::Current | Source::Aside => from,
         };
-        let (pauses, limit) = self.gates.waits(topic);
+        let (pauses, limit) = self.topics.waits(topic);
         let has_pace = self.settings.overdue_rate.is_some() && has_places;
         let (pauses, cause) = match source {
             Source::Current => (&[][..], DurableLateCause::System),
             Source::Overdue if has_pace => (&[][..], DurableLateCause::Rate),
             Source::Overdue => (&[][..], DurableLateCause::Places),
-            Source::Gate | Source::Shelf => (pauses, limit),
+            Source::Topic => (pauses, limit),
             Source::Aside => (&[][..], DurableLateCause::Store),
         };
         Wait { paced, pauses, cause }
     }
 }
 
-/// Adds up to `most` ready timeouts of a head to the batch while there are places. Returns the
-/// number of them.
-pub(super) fn add_ready(
-    head: &mut Head,
+/// Adds up to `most` ready timeouts of a part of the memory to the batch while there are places.
+/// Returns the number of them.
+fn add_ready(
+    heads: &mut Heads,
     is_taken: impl Fn(TimeoutId) -> bool,
     collection: &mut Collection,
     places: &mut Places,
@@ -179,8 +187,10 @@ pub(super) fn add_ready(
 ) -> usize {
     let mut added = 0;
     let mut skipped = Vec::new();
+    let mut order = heads.ready_order();
     while added < most {
-        let Some((id, section)) = head.pop_ready(|section| places.allow(section, is_overdue)) else { break };
+        let next = heads.pop_ready(&mut order, |topic| places.allow(topic, is_overdue));
+        let Some((id, topic)) = next else { break };
         if is_taken(id) {
             // Its handler runs here, and the end of the attempt looks at the entry again. Or its
             // begin waits aside.
@@ -189,12 +199,12 @@ pub(super) fn add_ready(
             skipped.push(id);
         } else {
             collection.push(Operation::Begin(id), Origin::Begin);
-            places.take(section, is_overdue);
+            places.take(topic, is_overdue);
             added += 1;
         }
     }
     for id in skipped {
-        head.push_ready(id);
+        heads.push_ready(id);
     }
     added
 }
