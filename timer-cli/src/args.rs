@@ -41,6 +41,7 @@ pub(crate) struct Options {
     pub(crate) prefix: Option<String>,
     pub(crate) state: Option<TimeoutState>,
     pub(crate) within: Option<Duration>,
+    pub(crate) older_than: Option<Duration>,
     pub(crate) limit: usize,
     pub(crate) json: bool,
 }
@@ -68,6 +69,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
     let mut prefix = None;
     let mut state = None;
     let mut within = None;
+    let mut older_than = None;
     let mut limit = None;
     let mut json = false;
     let mut without_key = false;
@@ -79,6 +81,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
             Arg::Long("prefix") => prefix = Some(parser.value()?.string()?),
             Arg::Long("state") => state = Some(read_state(&parser.value()?.string()?)?),
             Arg::Long("within") => within = Some(parser.value()?.parse_with(humantime::parse_duration)?),
+            Arg::Long("older-than") => older_than = Some(parser.value()?.parse_with(humantime::parse_duration)?),
             Arg::Long("limit") => limit = Some(parser.value()?.parse()?),
             Arg::Long("json") => json = true,
             Arg::Long("without-key") => without_key = true,
@@ -94,7 +97,8 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
     let name = words.first().copied().unwrap_or_default();
     for (option, is_given, allowed) in [
         ("--topic", topic.is_some(), &["list", "dead", "cancel", "requeue", "purge"][..]),
-        ("--prefix", prefix.is_some(), &["list", "cancel"]),
+        ("--prefix", prefix.is_some(), &["list", "dead", "cancel", "requeue", "purge"]),
+        ("--older-than", older_than.is_some(), &["dead", "requeue", "purge"]),
         ("--state", state.is_some(), &["list"]),
         ("--within", within.is_some(), &["list"]),
         ("--limit", limit.is_some(), &["list", "dead"]),
@@ -108,8 +112,12 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
     if let Command::Requeue { without_key: given, .. } = &mut command {
         *given = without_key;
     }
+    let is_one = matches!(command, Command::Requeue { id: Some(_), .. } | Command::Purge(Some(_)));
+    if is_one && (topic.is_some() || prefix.is_some() || older_than.is_some()) {
+        return Err("--topic, --prefix and --older-than need `all`".into());
+    }
     let limit = limit.unwrap_or(100);
-    Ok(Parsed::Run(Options { store, command, topic, prefix, state, within, limit, json }))
+    Ok(Parsed::Run(Options { store, command, topic, prefix, state, within, older_than, limit, json }))
 }
 
 /// Returns the command of the words that are no options.
@@ -121,7 +129,6 @@ fn command(words: &[&str], topic: Option<&str>, prefix: Option<&str>) -> Result<
         (["cancel"], Some(topic), Some(prefix)) => many(topic, prefix),
         (["cancel", topic], None, Some(prefix)) => many(topic, prefix),
         (["cancel", ..], Some(_), _) | (["cancel", ..], _, Some(_)) => return Err(CANCELS.into()),
-        (["requeue" | "purge", id], Some(_), _) if *id != "all" => return Err("--topic needs `all`".into()),
         (["counts"], ..) => Command::Counts,
         (["dead"], ..) => Command::Dead,
         (["show", rest @ ..], ..) => Command::Show(target(rest)?),
@@ -215,7 +222,7 @@ mod tests {
             ("--store mysql://me:secret@db/shop list", "'mysql://' given; allowed: a file, sqlite:FILE, postgres://"),
             ("--store a cancel t k --prefix x", "cancel TOPIC KEY, cancel --topic TOPIC --prefix PREFIX"),
             ("--store a cancel k --topic t", "cancel TOPIC KEY, cancel --topic TOPIC --prefix PREFIX"),
-            ("--store a purge 7 --topic t", "--topic needs `all`"),
+            ("--store a purge 00000000000000000000000000000007 --older-than 1d", "--older-than need `all`"),
             ("--store a show t k --limit 3", "--limit goes with list, dead, and not with 'show'"),
         ] {
             let error = read(line).unwrap_err();

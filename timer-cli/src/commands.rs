@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::json;
 use timer_durable::store::{Reader, Store};
 use timer_durable::transaction::{Operation, Outcome, Target};
-use timer_durable::{DeadLetter, Filter, PendingRow, TimeoutId};
+use timer_durable::{DeadFilter, DeadLetter, Filter, PendingRow, TimeoutId};
 
 use crate::args::{Command, Options};
 use crate::open;
@@ -80,16 +80,30 @@ fn list(options: &Options, store: &mut dyn Reader) -> Result<(), Failure> {
 
 fn dead(options: &Options, store: &mut dyn Reader) -> Result<(), Failure> {
     let mut printer = Printer::new(options.json, &["ID", "TOPIC", "KEY", "DIED", "ATTEMPT", "REASON"]);
+    let filter = dead_filter(options);
     let mut after = None;
     let mut left = options.limit;
     while left > 0 {
-        let page = store.dead_letters(options.topic.as_deref(), after, left.min(PAGE))?;
+        let page = store.dead_letters(options.topic.as_deref(), after, PAGE)?;
         let Some(last) = page.last() else { break };
         after = Some(last.id);
-        left -= page.len();
-        page.iter().try_for_each(|letter| printer.letter(letter))?;
+        for letter in page.iter().filter(|letter| filter.shows(letter)).take(left) {
+            printer.letter(letter)?;
+            left -= 1;
+        }
     }
     Ok(printer.finish()?)
+}
+
+/// Returns the filter of the options.
+fn dead_filter(options: &Options) -> DeadFilter {
+    let mut filter = DeadFilter::new();
+    filter.topic = options.topic.clone();
+    filter.key_prefix = options.prefix.clone();
+    match options.older_than.and_then(|age| SystemTime::now().checked_sub(age)) {
+        Some(end) => filter.died(..end),
+        None => filter,
+    }
 }
 
 /// Returns the dead letter with an id, or the last one with a key.
@@ -167,7 +181,7 @@ fn cancel_many(store: &mut dyn Store, filter: &Filter) -> Result<(), Failure> {
     Ok(print::line(&format!("{cancelled} cancelled, {left} running or locked"))?)
 }
 
-/// Changes one dead letter, or all of the topic.
+/// Changes one dead letter, or all that the options name.
 fn letters(
     store: &mut dyn Store,
     options: &Options,
@@ -194,6 +208,7 @@ fn letters(
             _ => Err("there is no such dead letter".into()),
         };
     }
+    let filter = dead_filter(options);
     let mut after = None;
     let mut changed = 0;
     let mut taken = 0;
@@ -201,7 +216,7 @@ fn letters(
         let page = store.dead_letters(options.topic.as_deref(), after, PAGE)?;
         let Some(last) = page.last() else { break };
         after = Some(last.id);
-        for letter in &page {
+        for letter in page.iter().filter(|letter| filter.shows(letter)) {
             match change(store, letter.id)? {
                 Outcome::Changed(_) => changed += 1,
                 Outcome::Kept(_) => taken += 1,

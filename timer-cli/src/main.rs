@@ -34,7 +34,8 @@ and dead work. A change of a PostgreSQL database joins it as a node for a moment
 Options:
   --store STORE     a file, sqlite:FILE or postgres://USER@HOST/DATABASE
   --topic TOPIC     list, dead, requeue all, purge all: only this topic
-  --prefix PREFIX   list, cancel: only keys that begin with this; needs a topic
+  --prefix PREFIX   the same, and cancel: only keys that begin with this; list and cancel need a topic
+  --older-than TIME dead, requeue all, purge all: only those that died longer ago, such as 30d
   --state STATE     list: only pending, running or retrying
   --within TIME     list: only those that are due within this time, such as 90s or 2h
   --limit N         list, dead: at most N rows [default: 100]

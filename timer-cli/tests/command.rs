@@ -117,7 +117,10 @@ fn dead_letters_are_listed_requeued_and_purged() {
     assert!(error(&file, &["show", "close", "d"]).contains("no such timeout is pending, running or dead"));
     assert_eq!(lines(&file, &["requeue", id]), [format!("requeued: {id}")]);
     assert!(error(&file, &["purge", id]).contains("there is no such dead letter"));
-    assert_eq!(lines(&file, &["purge", "all", "--topic", "other"]), ["0 purged"]);
+    assert_eq!(lines(&file, &["dead", "--prefix", "b", "--older-than", "0s"]).len(), 2);
+    for others in [["--topic", "other"], ["--prefix", "x"], ["--older-than", "1day"]] {
+        assert_eq!(lines(&file, &[&["purge", "all"], &others[..]].concat()), ["0 purged"]);
+    }
     assert_eq!(lines(&file, &["purge", "all"])[2..], ["2 purged"]);
     assert_eq!(lines(&file, &["requeue", "all"]), ["0 requeued"]);
     assert_eq!(lines(&file, &["pause", "no.such.topic"]), ["paused: no.such.topic, which has no timeouts now"]);

@@ -12,7 +12,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params, params_from_iter};
 use timer_durable::store::{DueCounts, Micros, Position, StoredPending};
 use timer_durable::transaction::Target;
-use timer_durable::{Counts, Filter, Pending, PendingRow, TimeoutState, TopicDue};
+use timer_durable::{Counts, Filter, Pending, PendingRow, TimeoutId, TimeoutState, TopicDue};
 
 /// The columns of a row. `?1` is the epoch whose timeouts run.
 const COLUMNS: &str = "id, due, topic, key, attempt, period, planned is not null and attempt > forgiven,
@@ -178,4 +178,12 @@ pub(super) fn counts(db: &Connection) -> Result<Counts> {
     counts.pending = count("select count(*) from timer_timeout")?.unsigned_abs();
     counts.dead = count("select count(*) from timer_dead")?.unsigned_abs();
     Ok(counts)
+}
+
+/// Returns the ids of dead letters of a topic that died before a time.
+pub(super) fn dead_before(db: &Connection, topic: &str, time: Micros, max: usize) -> Result<Vec<TimeoutId>> {
+    let mut query = db.prepare_cached(
+        "select id from timer_dead where topic = ?1 and died < ?2 and typeof(id) = 'blob' and length(id) = 16 limit ?3",
+    )?;
+    query.query_map(params![topic, time, max as i64], |row| row.get(0).map(id))?.collect()
 }

@@ -49,6 +49,7 @@ const VERSION_1: &str = "
         payload blob not null
     );
     create unique index timer_dead_by_id on timer_dead(id);
+    create index timer_dead_by_death on timer_dead(topic, died);
     create table timer_tombstone(id blob primary key) without rowid;
     create table timer_topic(topic text primary key, last_slot integer not null) without rowid;
     create table timer_paused(topic text primary key) without rowid;

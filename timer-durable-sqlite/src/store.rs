@@ -5,7 +5,7 @@ use super::rows::{self, Instance};
 use super::slots::{self, Loaded, Page};
 use super::tally::Tally;
 use super::transaction::{OpenTransaction, check_names};
-use super::{SqliteReader, SqliteStore, failed, open, topics, unreadable};
+use super::{SqliteReader, SqliteStore, failed, open, read, topics, unreadable};
 use rusqlite::backup::{Backup, StepResult};
 use std::ops::Range;
 use std::path::Path;
@@ -135,6 +135,11 @@ impl Store for SqliteStore {
             self.connection.busy_timeout(LOCK_WAIT).map_err(failed)?;
         }
         Ok(())
+    }
+
+    fn dead_before(&mut self, topic: &str, time: Micros, max: usize) -> Result<Vec<TimeoutId>, StoreError> {
+        self.check()?;
+        read::dead_before(&self.connection, topic, time, max).map_err(failed)
     }
 
     fn pending(&self) -> Option<u64> {

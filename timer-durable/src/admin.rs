@@ -1,75 +1,14 @@
-//! The calls of a timer for operators: dead letters, counts, backups and figures.
+//! The calls of a timer for operators: pauses, backups and figures.
 
-use crate::TimeoutId;
-use crate::answer::RequeueAnswer;
 use crate::call::Call;
 use crate::lateness::DurableLateRun;
-use crate::message::{Answer, Message, Reply, Request};
+use crate::message::{Message, Reply};
 use crate::stats::Stats;
 use crate::timer::DurableTimer;
 use crate::topic::Topic;
 use std::path::{Path, PathBuf};
 
 impl DurableTimer {
-    /// Makes a dead letter pending again and due now. It gets a full number of attempts again, but
-    /// their numbers continue. Its period and its own `max_lateness` ended with it, so it runs
-    /// once, and only the limit of its topic can make it expire. To make it periodic again,
-    /// schedule a new timeout.
-    ///
-    /// A dead letter has given up its key. If another timeout has the key by now, the letter stays
-    /// dead. This is always so for the dead letter of a run whose series goes on.
-    ///
-    /// # Errors
-    ///
-    /// As for [`cancel`](Self::cancel).
-    ///
-    /// # Examples
-    ///
-    /// A job that was scheduled again after its first run had failed for good:
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use timer_durable::{Due, DurableTimer, MemoryStore, RequeueAnswer, Retry, Schedule, Topic};
-    ///
-    /// const SYNC: Topic<()> = Topic::new("account.sync");
-    ///
-    /// let handler = |_: &Due<()>| -> Result<(), Retry> { Err(Retry::dead("no such account")) };
-    /// let (timer, mut driver) = DurableTimer::builder().topic(SYNC, handler).build_manual(MemoryStore::new())?;
-    /// let sync = |delay| timer.schedule(SYNC, Schedule::after(delay).key("account-7"), &()).wait();
-    /// let dead = sync(Duration::ZERO)?.id();
-    /// driver.run_due();
-    /// let pending = sync(Duration::from_secs(3600))?.id();
-    /// assert_eq!(timer.requeue(dead).wait()?, RequeueAnswer::KeyTaken(pending));
-    /// assert_eq!(timer.requeue_without_key(dead).wait()?, RequeueAnswer::Requeued);
-    /// # Ok::<(), timer_durable::Error>(())
-    /// ```
-    pub fn requeue(&self, id: TimeoutId) -> Call<RequeueAnswer> {
-        self.requeue_as(id, false)
-    }
-
-    /// Makes a dead letter pending again as a timeout without a key, which runs beside the one that
-    /// may have the key by now. Otherwise the same as [`requeue`](Self::requeue).
-    ///
-    /// # Errors
-    ///
-    /// As for [`cancel`](Self::cancel).
-    pub fn requeue_without_key(&self, id: TimeoutId) -> Call<RequeueAnswer> {
-        self.requeue_as(id, true)
-    }
-
-    fn requeue_as(&self, id: TimeoutId, without_key: bool) -> Call<RequeueAnswer> {
-        self.inner.client.call(Request::Requeue { id, without_key }, |answer| answer.map(Answer::requeued))
-    }
-
-    /// Deletes a dead letter. Returns `false` if there is none with this id.
-    ///
-    /// # Errors
-    ///
-    /// As for [`cancel`](Self::cancel).
-    pub fn purge(&self, id: TimeoutId) -> Call<bool> {
-        self.inner.client.call(Request::Purge(id), |answer| answer.map(|answer| answer == Answer::Changed))
-    }
-
     /// Pauses a topic, on all nodes and until it is [resumed](Self::resume). When the call answers, no
     /// attempt of the topic begins here. Other nodes on PostgreSQL learn of it within milliseconds,
     /// or by their next renewal of the lease if notifications do not arrive. Attempts that have

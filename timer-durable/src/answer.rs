@@ -61,6 +61,16 @@ pub enum RequeueAnswer {
     Unknown,
 }
 
+/// The answer to a requeue of many dead letters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RequeueCounts {
+    /// The dead letters that are pending again.
+    pub requeued: u64,
+    /// The dead letters that stay dead, because other timeouts have their keys.
+    pub key_taken: u64,
+}
+
 /// The answer to a cancel of many timeouts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

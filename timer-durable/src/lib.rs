@@ -66,6 +66,7 @@ mod client;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod counting;
+mod dead_letters;
 mod done;
 mod due;
 mod engine;
@@ -107,7 +108,7 @@ mod virtual_clock;
 mod weak;
 mod work;
 
-pub use answer::{CancelAnswer, CancelCounts, RequeueAnswer, ResetAnswer, ScheduleAnswer};
+pub use answer::{CancelAnswer, CancelCounts, RequeueAnswer, RequeueCounts, ResetAnswer, ScheduleAnswer};
 pub use builder::DurableTimerBuilder;
 pub use call::Call;
 pub use done::Done;
@@ -125,7 +126,7 @@ pub use retry::{Later, Retry};
 pub use schedule::{DueTime, NewTimeout, Schedule};
 pub use shutdown::DurableStopReport;
 pub use stats::Stats;
-pub use store::dead_letter::DeadLetter;
+pub use store::dead_letter::{DeadFilter, DeadLetter};
 pub use store::due::TopicDue;
 pub use store::error::StoreError;
 pub use store::figures::{Counts, Membership};

@@ -20,7 +20,7 @@ const MAX_TIMEOUTS: usize = 1_000;
 /// The largest number of payload bytes in one commit.
 const MAX_BYTES: usize = 16 << 20;
 
-/// The number of cancels that are sent at a time. Other calls go between them.
+/// The number of requests that are sent at a time. Other calls go between them.
 const STEP: usize = 500;
 
 impl DurableTimer {
@@ -92,7 +92,9 @@ impl DurableTimer {
                 let mut last: Option<PendingRow> = None;
                 loop {
                     let rows = client.read_with(None, page(&filter, last.as_ref(), STEP)?, Ok).await?;
-                    cancel_all(&client, rows.iter().map(|row| Target::Id(row.id)).collect(), &mut counts).await?;
+                    let targets = rows.iter().map(|row| Target::Id(row.id));
+                    ask_all(&client, targets.map(Request::Cancel).collect(), |answer| count(&mut counts, answer))
+                        .await?;
                     last = rows.into_iter().last();
                     if last.is_none() {
                         return Ok(counts);
@@ -117,12 +119,13 @@ impl DurableTimer {
         keys: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Call<CancelCounts> {
         let client = self.inner.client.clone();
-        let targets: Vec<Target> = keys.into_iter().map(|key| by_key(topic, key.as_ref())).collect();
+        let targets = keys.into_iter().map(|key| by_key(topic, key.as_ref()));
+        let requests = targets.map(Request::Cancel).collect();
         let call = client.permits.take().map(|permit| {
             Call::of_steps(async move {
                 let _permit = permit;
                 let mut counts = CancelCounts::default();
-                cancel_all(&client, targets, &mut counts).await?;
+                ask_all(&client, requests, |answer| count(&mut counts, answer)).await?;
                 Ok(counts)
             })
         });
@@ -130,27 +133,35 @@ impl DurableTimer {
     }
 }
 
-/// Cancels timeouts for a call that holds a permit. Each round sends as many cancels as there are
-/// permits, up to [`STEP`], and at least one by the permit of the call. They share commits.
-async fn cancel_all(client: &Client, targets: Vec<Target>, counts: &mut CancelCounts) -> Result<(), Error> {
-    let mut targets = targets.into_iter().peekable();
-    while targets.peek().is_some() {
-        let mut calls: Vec<Call<CancelAnswer>> = Vec::new();
+fn count(counts: &mut CancelCounts, answer: Answer) {
+    match answer.cancelled() {
+        CancelAnswer::Cancelled => counts.cancelled += 1,
+        CancelAnswer::Running => counts.running += 1,
+        CancelAnswer::Unknown => {}
+    }
+}
+
+/// Sends requests for a call that holds a permit, and passes on their answers. Each round sends as
+/// many requests as there are permits, up to [`STEP`], and at least one by the permit of the call.
+/// They share commits.
+pub(crate) async fn ask_all(
+    client: &Client,
+    requests: Vec<Request>,
+    mut take: impl FnMut(Answer),
+) -> Result<(), Error> {
+    let mut requests = requests.into_iter().peekable();
+    while requests.peek().is_some() {
+        let mut calls: Vec<Call<Answer>> = Vec::new();
         while calls.len() < STEP {
             let permit = client.permits.take().ok();
             if permit.is_none() && !calls.is_empty() {
                 break;
             }
-            let Some(target) = targets.next() else { break };
-            let message = |reply| Message::Call(Request::Cancel(target), reply);
-            calls.push(client.ask_with(permit, message, |answer| answer.map(Answer::cancelled)));
+            let Some(request) = requests.next() else { break };
+            calls.push(client.ask_with(permit, |reply| Message::Call(request, reply), |answer| answer));
         }
         for call in calls {
-            match call.await? {
-                CancelAnswer::Cancelled => counts.cancelled += 1,
-                CancelAnswer::Running => counts.running += 1,
-                CancelAnswer::Unknown => {}
-            }
+            take(call.await?);
         }
     }
     Ok(())

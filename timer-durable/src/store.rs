@@ -37,7 +37,7 @@ mod position;
 mod reader;
 
 pub use crate::time::{LeaseTime, Micros, VIRTUAL_START, between, micros};
-pub(crate) use dead_letter::DeadLetter;
+pub(crate) use dead_letter::{DeadFilter, DeadLetter};
 pub use divider::{Divided, Divider};
 pub use due::DueCounts;
 pub(crate) use due::TopicDue;
@@ -235,6 +235,26 @@ pub trait Store: Reader + 'static {
     /// [`Error::Open`](crate::Error::Open).
     fn open(&mut self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         Ok(())
+    }
+
+    /// Returns the ids of up to `max` dead letters of a topic that died before `time`, in any
+    /// order. The keeper asks once an hour if the topic has a [limit](crate::Topic::keep_dead). The
+    /// default reads the dead letters of the topic.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    fn dead_before(&mut self, topic: &str, time: Micros, max: usize) -> Result<Vec<TimeoutId>, StoreError> {
+        let mut found = Vec::new();
+        let mut after = None;
+        while found.len() < max {
+            let letters = self.dead_letters(Some(topic), after, max)?;
+            let Some(last) = letters.last() else { break };
+            after = Some(last.id);
+            found.extend(letters.iter().filter(|letter| letter.died < time).map(|letter| letter.id));
+        }
+        found.truncate(max);
+        Ok(found)
     }
 
     /// Becomes a new instance. The keeper calls this when the timer is opened, and again after

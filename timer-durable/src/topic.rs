@@ -55,6 +55,8 @@ pub(crate) struct Rules {
     pub(crate) attempts: u32,
     backoff: Backoff,
     pub(crate) max_lateness: Option<Duration>,
+    /// The time for which dead letters are kept.
+    pub(crate) keep_dead: Option<Duration>,
 }
 
 /// The delay after a failed attempt.
@@ -71,7 +73,7 @@ impl<P> Topic<P> {
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         let backoff = Backoff::Jitter(Duration::from_secs(1), Duration::from_secs(3600));
-        let rules = Rules { attempts: 10, backoff, max_lateness: None };
+        let rules = Rules { attempts: 10, backoff, max_lateness: None, keep_dead: None };
         Self { name, rules, payload: PhantomData }
     }
 
@@ -112,6 +114,15 @@ impl<P> Topic<P> {
     #[must_use]
     pub const fn max_lateness(mut self, limit: Duration) -> Self {
         self.rules.max_lateness = Some(limit);
+        self
+    }
+
+    /// Deletes the dead letters of the topic once they have been dead for `limit`, within an hour.
+    /// By default they stay until they are [purged](crate::DurableTimer::purge). Each process with a
+    /// handler of the topic deletes them, also those that another process has buried.
+    #[must_use]
+    pub const fn keep_dead(mut self, limit: Duration) -> Self {
+        self.rules.keep_dead = Some(limit);
         self
     }
 }

@@ -185,14 +185,17 @@ impl LivePage {
     /// | `POST /actions/run?timer=T&id=ID` | makes a pending timeout due now |
     /// | `POST /actions/requeue?timer=T&id=ID` | makes a dead letter pending again and due now |
     /// | `POST /actions/requeue-without-key?timer=T&id=ID` | the same, as a timeout without a key |
+    /// | `POST /actions/purge?timer=T&id=ID` | deletes a dead letter |
+    /// | `POST /actions/requeue-all?timer=T` | requeues all dead letters |
+    /// | `POST /actions/purge-all?timer=T` | deletes all dead letters |
     /// | `POST /actions/pause?timer=T&topic=NAME` | pauses a topic on all nodes |
     /// | `POST /actions/resume?timer=T&topic=NAME` | resumes it |
     ///
-    /// `topic` and the beginning of a `key` narrow the list down. An action answers with a line of
-    /// text. Its status is 200 if it was done, 404 if the timer or the timeout is gone, 409 if an
-    /// attempt has begun or the key is taken, 503 if the store failed, and 400 if a parameter is
-    /// wrong. These requests wait for the store, so an async server answers them on a thread that
-    /// may block.
+    /// `topic` and the beginning of a `key` narrow down the list, and the actions on all dead
+    /// letters. An action answers with a line of text. Its status is 200 if it was done, 404 if the
+    /// timer or the timeout is gone, 409 if an attempt has begun or the key is taken, 503 if the
+    /// store failed, and 400 if a parameter is wrong. These requests wait for the store, so an
+    /// async server answers them on a thread that may block.
     ///
     /// # Security
     ///

@@ -3,7 +3,7 @@
 use super::agenda::Task;
 use super::column::uuid;
 use super::reader::PostgresReader;
-use super::statements::TOPICS;
+use super::statements::{DEAD_BEFORE, TOPICS};
 use super::write::{self, Writer};
 use super::{PostgresStore, connect, lost};
 use std::ops::Range;
@@ -98,6 +98,14 @@ impl Store for PostgresStore {
 
     fn open(&mut self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         Ok(self.connect()?)
+    }
+
+    fn dead_before(&mut self, topic: &str, time: Micros, max: usize) -> Result<Vec<TimeoutId>, StoreError> {
+        let max = i64::try_from(max).unwrap_or(i64::MAX);
+        let (sql, types) = DEAD_BEFORE;
+        let rows = self.link()?.connection.run(sql, types, &[&topic, &time, &max]);
+        let rows = self.check(rows.map_err(StoreError::from))?;
+        Ok(rows.iter().map(|row| write::id(row, 0)).collect())
     }
 
     fn rejoin(&mut self) -> Result<(), StoreError> {

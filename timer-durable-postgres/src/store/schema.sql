@@ -68,6 +68,7 @@ create index timeout_by_due on timer.timeout(topic, due, id, shard) where ended 
 create unique index timeout_by_key on timer.timeout(topic, key) where key is not null and ended is null;
 create index timeout_foreign on timer.timeout(foreign_xid, shard) where foreign_xid is not null;
 create index timeout_dead on timer.timeout(id) where reason is not null;
+create index timeout_dead_by_death on timer.timeout(topic, ended) where reason is not null;
 create index timeout_tombstone on timer.timeout(ended) where ended is not null and reason is null;
 
 -- The timeouts that have not ended. Its columns are stable, and the tables are not.
@@ -80,6 +81,12 @@ create view timer.pending as select
     end as state,
     t.attempt, t.period * interval '1 microsecond' as period, t.payload
 from timer.timeout t where t.ended is null;
+
+-- The dead letters. Its columns are stable, too.
+create view timer.dead as select
+    t.id, t.topic, t.key, to_timestamp(t.due / 1000000.0) as due, to_timestamp(t.ended / 1000000.0) as died,
+    t.attempt, t.reason, t.payload
+from timer.timeout t where t.reason is not null;
 
 -- The topics whose timeouts do not begin.
 create table timer.paused(topic text collate "C" primary key);
@@ -515,6 +522,18 @@ begin
     return 'requeued';
 exception when unique_violation then
     return 'key_taken';
+end
+$$;
+
+-- Deletes a dead letter. Returns false if there is none with this id.
+create function timer.purge(id uuid) returns boolean language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    perform from timer.timeout t where t.id = purge.id and t.reason is not null for update;
+    if not found then
+        return false;
+    end if;
+    perform timer.end_timeout(id, -1);
+    return true;
 end
 $$;
 

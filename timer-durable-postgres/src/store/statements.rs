@@ -163,6 +163,12 @@ pub(super) const TAKEN: (&str, &[Type]) = (
     &[Type::UUID_ARRAY],
 );
 
+/// The dead letters of a topic that died before a time.
+pub(super) const DEAD_BEFORE: (&str, &[Type]) = (
+    "select t.id from timer.timeout t where t.reason is not null and t.topic = $1 and t.ended < $2 limit $3",
+    &[Type::TEXT, Type::INT8, Type::INT8],
+);
+
 /// The ids of timeouts and dead letters that other transactions have locked. The locks that this
 /// statement takes end with it.
 pub(super) fn locked() -> Sql {

@@ -276,6 +276,14 @@ fn a_dead_letter_is_requeued_by_sql() {
     let keys: Vec<_> =
         node.pending().into_iter().map(|id| node.attempt(id)).map(|run| (run.attempt, run.key)).collect();
     assert_eq!(keys, [(2, Some("key".to_owned())), (2, None)]);
+    let bury = |id| Operation::Bury { id, attempt: 2, reason: "broken".to_owned(), next: None };
+    let ids: Vec<_> = dead.iter().map(|id| id.replace('-', "").parse().unwrap()).collect();
+    node.write([bury(ids[0]), bury(ids[1])]).unwrap();
+    let seen = "select key, attempt, reason, convert_from(payload, 'UTF8'), died <= now(), due < died from timer.dead order by key";
+    assert_eq!(database.sql(seen), "key|2|broken|x|t|t\n|2|broken|x|t|t");
+    let purge = "select timer.purge(id) from timer.dead where topic = 'topic' and died < now()";
+    assert_eq!(database.sql(purge), "t\nt");
+    assert_eq!(database.sql(&format!("select timer.purge('{}'), (select count(*) from timer.dead)", dead[0])), "f|0");
 }
 
 /// PostgreSQL refuses to prepare a transaction that has sent a notification.

@@ -153,6 +153,10 @@ fn dead_letters<S: Store>(bench: &mut Bench<S>) {
     assert_eq!((letters[0].id, &*letters[0].reason, &*letters[0].payload), (id, "broken", &b"payload"[..]));
     assert_eq!(ok(bench.store.dead_letters(Some("other"), None, 9), bench.name), []);
     assert_eq!(ok(bench.store.dead_letters(None, Some(id), 9), bench.name), [], "behind the id");
+    let died = letters[0].died;
+    let mut before = |topic, time, max| ok(bench.store.dead_before(topic, time, max), bench.name);
+    assert_eq!([before("topic", died, 9), before("other", died + 1, 9)], [[]; 2], "it died at that time");
+    assert_eq!((before("topic", died + 1, 9), before("topic", died + 1, 0)), (vec![id], vec![]));
     assert_eq!(bench.insert_as(Insert::new(id, due, "topic")), Outcome::Exists);
     assert!(bench.changes(Operation::Requeue { id, due, without_key: false }));
     let again = bench.attempt(id);

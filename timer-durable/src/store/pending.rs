@@ -146,19 +146,8 @@ impl Filter {
 
     /// Shows only timeouts that are due in this range, to the microsecond.
     #[must_use]
-    pub fn due(mut self, range: impl RangeBounds<SystemTime>) -> Self {
-        let after = |time: &SystemTime| micros(*time).saturating_add(1);
-        let start = match range.start_bound() {
-            Bound::Included(time) => micros(*time),
-            Bound::Excluded(time) => after(time),
-            Bound::Unbounded => Micros::MIN,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(time) => after(time),
-            Bound::Excluded(time) => micros(*time),
-            Bound::Unbounded => Micros::MAX,
-        };
-        self.due = start..end;
+    pub fn due(mut self, times: impl RangeBounds<SystemTime>) -> Self {
+        self.due = range(times);
         self
     }
 
@@ -201,6 +190,22 @@ impl Default for Filter {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Returns the microseconds of a range of times.
+pub(super) fn range(times: impl RangeBounds<SystemTime>) -> Range<Micros> {
+    let after = |time: &SystemTime| micros(*time).saturating_add(1);
+    let start = match times.start_bound() {
+        Bound::Included(time) => micros(*time),
+        Bound::Excluded(time) => after(time),
+        Bound::Unbounded => Micros::MIN,
+    };
+    let end = match times.end_bound() {
+        Bound::Included(time) => after(time),
+        Bound::Excluded(time) => micros(*time),
+        Bound::Unbounded => Micros::MAX,
+    };
+    start..end
 }
 
 fn system_time(time: Micros) -> SystemTime {

@@ -1,9 +1,13 @@
 //! Calls about many timeouts.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures::executor::block_on;
-use timer_durable::{Due, DurableTimer, Error, Fault, Filter, IfPending, MemoryStore, NewTimeout, Schedule, TimeoutId};
+use timer_durable::store::Store;
+use timer_durable::{
+    Counts, DeadFilter, Due, DurableTimer, Error, Fault, Filter, IfPending, MemoryStore, NewTimeout, Retry, Schedule,
+    TimeoutId, Topic,
+};
 
 use crate::t;
 
@@ -22,6 +26,64 @@ fn new(key: &str, if_pending: IfPending) -> NewTimeout {
 
 fn keep(key: &str) -> NewTimeout {
     new(key, IfPending::Keep)
+}
+
+#[test]
+fn dead_letters_are_kept_for_as_long_as_their_topic_says() {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let bury = |_: &Due<String>| -> Result<(), Retry> { Err(Retry::dead("broken")) };
+    let kept = Topic::<String>::new("kept");
+    let short = Topic::<String>::new("short").keep_dead(30 * DAY);
+    let store = MemoryStore::new();
+    let open = || DurableTimer::builder().topic(kept, bury).topic(short, bury).build_manual(store.clone()).unwrap();
+    let (timer, mut driver) = open();
+    let new = |delay| [kept, short].map(|topic| timer.new_timeout(topic, delay, "x").wait().unwrap());
+    let dead = |timer: &DurableTimer| {
+        let letters = timer.dead_letters(None, None, 9_999).wait().unwrap();
+        ["kept", "short"].map(|topic| letters.iter().filter(|letter| letter.topic == topic).count())
+    };
+    // More than one commit deletes.
+    (0..1_001).for_each(|_| _ = new(Duration::ZERO));
+    new(2 * DAY);
+    driver.run_due();
+    driver.advance(2 * DAY);
+    assert_eq!(dead(&timer), [1_002, 1_002]);
+    driver.advance(28 * DAY - Duration::from_secs(1));
+    assert_eq!(dead(&timer), [1_002, 1_002], "its time is not over");
+    driver.advance(Duration::from_secs(3_601));
+    assert_eq!(dead(&timer), [1_002, 1], "those of the other topic stay");
+    driver.crash();
+    drop(timer);
+    store.advance_clock(2 * DAY);
+    let (timer, mut driver) = open();
+    driver.run_due();
+    assert_eq!(dead(&timer), [1_002, 0], "a start looks at once");
+}
+
+#[test]
+fn many_dead_letters_are_requeued_and_purged() {
+    let bury = |_: &Due<String>| -> Result<(), Retry> { Err(Retry::dead("broken")) };
+    let other = Topic::<String>::new("other");
+    let builder = DurableTimer::builder().topic(t(), bury).topic(other, bury);
+    let store = MemoryStore::new();
+    let (timer, mut driver) = builder.build_manual(store.clone()).unwrap();
+    let new = |topic, key: &str| timer.schedule(topic, Schedule::after(Duration::ZERO).key(key), "x").wait().unwrap();
+    (0..250).for_each(|n| _ = new(t(), &format!("{}/{n}", n % 2)));
+    new(other, "0/0");
+    driver.run_due();
+    new(t(), "0/0");
+    driver.run_due();
+    let all = DeadFilter::new();
+    let even = all.clone().topic("t").key_prefix("0/");
+    let counts = timer.requeue_many(&even).wait().unwrap();
+    assert_eq!((counts.requeued, counts.key_taken), (125, 1), "two have the same key");
+    assert_eq!(timer.counts().wait().unwrap().dead, 127);
+    let now = SystemTime::UNIX_EPOCH + Duration::from_micros(store.now().unsigned_abs());
+    assert_eq!(block_on(timer.purge_many(&all.clone().died(..now))).unwrap(), 0, "all have died now");
+    assert_eq!(timer.purge_many(&all.clone().topic("other")).wait().unwrap(), 1);
+    assert_eq!(driver.run_due(), 125);
+    assert_eq!(timer.purge_many(&all.died(now..)).wait().unwrap(), 251);
+    assert_eq!(timer.counts().wait().unwrap(), Counts::default());
 }
 
 #[test]

@@ -46,6 +46,14 @@ function prepareActions(card) {
     event.preventDefault();
     showTimeouts(card);
   });
+  for (const button of part.querySelectorAll("[data-action]")) {
+    button.addEventListener("click", () => act(card, button.dataset.action, "the dead letters", narrowed(card)));
+  }
+}
+
+// Returns the parameters that narrow the list down.
+function narrowed(card) {
+  return Object.fromEntries(new FormData(card.section.querySelector(".actions form")));
 }
 
 function say(card, text, isFault) {
@@ -70,7 +78,8 @@ async function request(card, path, parameters, options) {
 }
 
 async function act(card, action, name, parameters) {
-  if (action === "cancel" && !confirm(`Cancel ${name}?`)) return;
+  const question = { cancel: "Cancel", purge: "Delete", "purge-all": "Delete" }[action];
+  if (question !== undefined && !confirm(`${question} ${name}?`)) return;
   say(card, "", false);
   const answer = await request(card, `actions/${action}`, parameters, { method: "POST", headers: { "Timer-Action": "page" } });
   if (answer !== null) say(card, `${name}: ${answer}`, false);
@@ -79,7 +88,7 @@ async function act(card, action, name, parameters) {
 
 async function showTimeouts(card) {
   const part = card.section.querySelector(".actions");
-  const text = await request(card, "timeouts.json", Object.fromEntries(new FormData(part.querySelector("form"))), {});
+  const text = await request(card, "timeouts.json", narrowed(card), {});
   if (text === null) return;
   const { pending, dead } = JSON.parse(text);
   // Returns an item of the list, with a button for each action.
@@ -97,7 +106,7 @@ async function showTimeouts(card) {
   const attempts = (row) => (row.attempt > 0 ? `, attempt ${row.attempt}` : "");
   const items = [
     ...dead.map((row) => {
-      const actions = [["requeue", "Requeue"], ...(row.key === null ? [] : [["requeue-without-key", "Requeue without key"]])];
+      const actions = [["requeue", "Requeue"], ...(row.key === null ? [] : [["requeue-without-key", "Requeue without key"]]), ["purge", "Purge"]];
       return item(nameOf(row), `dead for ${duration(-row.died_in_seconds)}${attempts(row)}: ${row.reason}`, actions, { id: row.id });
     }),
     ...pending.map((row) => {

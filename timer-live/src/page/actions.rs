@@ -18,7 +18,8 @@ use super::json::Json;
 use crate::http::{JSON, NO_STORE, Reply, Request, hosts};
 use std::time::{Duration, SystemTime};
 use timer_durable::{
-    Call, CancelAnswer, DurableTimer, Error, Filter, RequeueAnswer, ResetAnswer, TimeoutId, TimeoutState,
+    Call, CancelAnswer, DeadFilter, DurableTimer, Error, Filter, RequeueAnswer, RequeueCounts, ResetAnswer, TimeoutId,
+    TimeoutState,
 };
 use timer_metrics::DurableMetrics;
 
@@ -27,6 +28,8 @@ const HEADER: &str = "timer-action";
 
 /// The number of timeouts, and of dead letters, in a list.
 const LISTED: usize = 20;
+
+const GONE: &str = "there is no such dead letter any more";
 
 /// The actions of a site.
 pub(crate) struct Actions<'a> {
@@ -56,7 +59,7 @@ impl Actions<'_> {
                 Err(refusal) => Err(refusal),
             },
         };
-        let (status, text) = result.map_or_else(|refusal| refusal, |outcome| (200, outcome.to_owned()));
+        let (status, text) = result.map_or_else(|refusal| refusal, |outcome| (200, outcome));
         Some(Reply::text(status, NO_STORE, text + "\n"))
     }
 
@@ -81,29 +84,41 @@ impl Actions<'_> {
         refuse(403, "`Host` is not localhost, an address or a name given to LivePage::host")
     }
 
-    fn act(&self, action: &str, request: &Request) -> Result<&'static str, Refusal> {
+    fn act(&self, action: &str, request: &Request) -> Result<String, Refusal> {
         let id = || {
             let id: Result<TimeoutId, _> = given(request, "id")?.parse();
             id.map_err(|error| (400, error.to_string()))
         };
         let timer = self.timer(request)?;
-        match action {
+        let done = match action {
             "cancel" => match timer.cancel_by_id(id()?).wait().map_err(failed)? {
-                CancelAnswer::Cancelled => Ok("cancelled"),
-                CancelAnswer::Running => refuse(409, "not cancelled, because an attempt has begun"),
-                _ => refuse(404, "not cancelled, because the timeout has ended"),
+                CancelAnswer::Cancelled => "cancelled",
+                CancelAnswer::Running => return refuse(409, "not cancelled, because an attempt has begun"),
+                _ => return refuse(404, "not cancelled, because the timeout has ended"),
             },
             "run" => match timer.reset_by_id(id()?, Duration::ZERO).wait().map_err(failed)? {
-                ResetAnswer::Reset => Ok("due now"),
-                ResetAnswer::Running => refuse(409, "not moved, because an attempt has begun"),
-                _ => refuse(404, "not moved, because the timeout has ended"),
+                ResetAnswer::Reset => "due now",
+                ResetAnswer::Running => return refuse(409, "not moved, because an attempt has begun"),
+                _ => return refuse(404, "not moved, because the timeout has ended"),
             },
-            "requeue" => requeued(timer.requeue(id()?)),
-            "requeue-without-key" => requeued(timer.requeue_without_key(id()?)),
-            "pause" => timer.pause_by_name(&given(request, "topic")?).wait().map(|()| "paused").map_err(failed),
-            "resume" => timer.resume_by_name(&given(request, "topic")?).wait().map(|()| "resumed").map_err(failed),
-            _ => refuse(404, "there is no such action"),
-        }
+            "requeue" => requeued(timer.requeue(id()?))?,
+            "requeue-without-key" => requeued(timer.requeue_without_key(id()?))?,
+            "purge" if timer.purge(id()?).wait().map_err(failed)? => "purged",
+            "purge" => return refuse(404, GONE),
+            "requeue-all" => {
+                let counts = timer.requeue_many(&dead_filter(request)).wait().map_err(failed)?;
+                let RequeueCounts { requeued, key_taken, .. } = counts;
+                return Ok(format!("{requeued} requeued, {key_taken} stay dead, because their keys are taken"));
+            }
+            "purge-all" => {
+                let purged = timer.purge_many(&dead_filter(request)).wait().map_err(failed)?;
+                return Ok(format!("{purged} purged"));
+            }
+            "pause" => timer.pause_by_name(&given(request, "topic")?).wait().map(|()| "paused").map_err(failed)?,
+            "resume" => timer.resume_by_name(&given(request, "topic")?).wait().map(|()| "resumed").map_err(failed)?,
+            _ => return refuse(404, "there is no such action"),
+        };
+        Ok(done.to_owned())
     }
 
     /// Returns the timer that the request names.
@@ -115,12 +130,11 @@ impl Actions<'_> {
     /// Returns the earliest timeouts and some dead letters of a timer. Parameters name a topic and
     /// the beginning of a key.
     fn list(&self, request: &Request) -> Result<String, Refusal> {
-        let parameter = |name| request.parameter(name).filter(|value| !value.is_empty());
         let timer = self.timer(request)?;
-        let topic = parameter("topic");
+        let topic = narrowed(request, "topic");
         let mut filter = Filter::new();
         filter.topic = topic.clone();
-        filter.key_prefix = parameter("key");
+        filter.key_prefix = narrowed(request, "key");
         let pending = timer.list(&filter, None, LISTED).wait().map_err(failed)?;
         let dead = timer.dead_letters(topic.as_deref(), None, LISTED).wait().map_err(failed)?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros() as i64;
@@ -160,8 +174,21 @@ fn requeued(call: Call<RequeueAnswer>) -> Result<&'static str, Refusal> {
     match call.wait().map_err(failed)? {
         RequeueAnswer::Requeued => Ok("requeued, and due now"),
         RequeueAnswer::KeyTaken(id) => Err((409, format!("not requeued, because the timeout {id} has its key"))),
-        _ => refuse(404, "there is no such dead letter any more"),
+        _ => refuse(404, GONE),
     }
+}
+
+/// Returns a parameter that narrows the list down.
+fn narrowed(request: &Request, name: &str) -> Option<String> {
+    request.parameter(name).filter(|value| !value.is_empty())
+}
+
+/// Returns the filter of an action on many dead letters.
+fn dead_filter(request: &Request) -> DeadFilter {
+    let mut filter = DeadFilter::new();
+    filter.topic = narrowed(request, "topic");
+    filter.key_prefix = narrowed(request, "key");
+    filter
 }
 
 fn given(request: &Request, name: &str) -> Result<String, Refusal> {

@@ -154,13 +154,22 @@ fn a_click_acts_on_a_durable_timer() {
     click(&item("order.close 8/1"), "requeue", "order.close 8/1: requeued, and due now");
     assert_eq!(driver.run_due(), 1);
 
+    // The second one takes the key, so the first one stays dead.
+    new("8/1", hour, "good");
+    let all = |action: &str, answer: &str| click(actions, action, &format!("the dead letters: {answer}"));
+    all("requeue-all", "0 requeued, 1 stay dead, because their keys are taken");
+    click(&item("order.close 8/1"), "requeue-without-key", "order.close 8/1: requeued, and due now");
+    assert_eq!(driver.run_due(), 1);
+    all("purge-all", "1 purged");
+    assert_eq!(timer.counts().wait().unwrap().dead, 0);
+
     // The page shows why an action fails.
     timer.cancel(CLOSE, "7/3").wait().unwrap();
     click(&item("order.close 7/3"), "run", "Failed: not moved, because the timeout has ended");
     page.until(&format!("{} === undefined", item("order.close 7/3")));
     assert_eq!(page.value("document.querySelector('section .answer').classList.contains('fault')"), true);
     let cells = format!("[...{topic}.querySelectorAll('td')].slice(0, 5).map((cell) => cell.textContent)");
-    page.until(&format!("JSON.stringify({cells}) === '[\"0\",\"0\",\"1\",\"2\",\"2\"]'"));
+    page.until(&format!("JSON.stringify({cells}) === '[\"1\",\"0\",\"1\",\"3\",\"3\"]'"));
     fits_small_and_dark_screens(&page);
     page.value(&format!(
         "({actions}.querySelector('[name=topic]').value = 'other', {actions}.querySelector('form button').click())"

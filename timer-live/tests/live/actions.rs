@@ -120,6 +120,28 @@ fn a_requeue_says_that_the_key_is_taken() {
 }
 
 #[test]
+fn an_action_is_about_all_dead_letters() {
+    let (timer, mut driver, durable) = orders();
+    let site = site(&durable);
+    let act = |action: &str| {
+        let reply = site.respond_to(&from_page("POST", &format!("/actions/{action}")));
+        (reply.status(), reply.into_body().trim_end().to_owned())
+    };
+    let ok = |text: &str| (200, text.to_owned());
+    let ids = ["7/1", "7/2", "8/1"]
+        .map(|key| timer.schedule(CLOSE, Schedule::after(Duration::ZERO).key(key), "bad").wait().unwrap().id());
+    driver.run_due();
+    timer.schedule(CLOSE, Schedule::after(HOUR).key("7/2"), "good").wait().unwrap();
+    let requeued = ok("1 requeued, 1 stay dead, because their keys are taken");
+    assert_eq!(act("requeue-all?timer=a%26b&topic=order+close&key=7%2F"), requeued);
+    assert_eq!(driver.run_due(), 1);
+    assert_eq!(act("purge-all?timer=a%26b&topic=other&key="), ok("0 purged"));
+    assert_eq!(act(&format!("purge?timer=a%26b&id={}", ids[2])), ok("purged"));
+    assert_eq!(act(&format!("purge?timer=a%26b&id={}", ids[2])).0, 404, "it is gone");
+    assert_eq!(act("purge-all?timer=a%26b"), ok("2 purged"));
+}
+
+#[test]
 fn a_site_is_read_only_unless_actions_are_allowed() {
     let (timer, _driver, durable) = orders();
     let read_only = page(&durable).site().unwrap();

@@ -35,6 +35,7 @@ mod collect;
 mod commit;
 mod lease;
 mod load;
+mod retain;
 mod shared;
 mod sleep;
 
@@ -43,6 +44,7 @@ use super::executors::Executors;
 use super::failures::{Failures, PauseClock};
 use super::queue::Queue;
 use super::record::Record;
+use super::retention::Retention;
 use super::settings::Settings;
 use super::stopping::{Ending, Stopping};
 use super::term::Term;
@@ -72,6 +74,7 @@ pub(crate) struct Keeper {
     attempts: Attempts,
     executors: Executors,
     record: Record,
+    retention: Retention,
     failures: Failures,
     stopping: Stopping,
     inbox: Receiver<Message>,
@@ -105,6 +108,7 @@ impl Keeper {
             attempts: Attempts::new(settings.clone(), instance),
             executors: Executors::new(settings.clone(), term, sender),
             record: Record::new(figures, now),
+            retention: Retention::new(&settings),
             failures: Failures::new(clock),
             stopping: Stopping::new(shutdown),
             inbox,
@@ -180,6 +184,9 @@ impl Keeper {
             if !self.failures.is_locked() {
                 self.load();
             }
+        }
+        if !self.failures.must_rejoin() && !self.stopping.has_begun() {
+            self.purge_old();
         }
         self.look();
         self.record.report_unhandled(&self.settings.name, self.store.now());
