@@ -35,7 +35,8 @@ impl Sessions {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sessions"));
         command.args(["--metrics", "127.0.0.1:0"]).args(args);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let stdout = child.stdout.take().unwrap();
+        let stderr = child.stderr.take().unwrap();
         let mut sessions = Self { child, stdout: BufReader::new(stdout), addr: String::new() };
         let mut stderr = BufReader::new(stderr);
         let mut line = String::new();

@@ -207,7 +207,8 @@ mod tests {
 
     #[test]
     fn a_traceparent_is_read_as_the_w3c_writes_it() {
-        let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
+        let trace = "0af7651916cd43dd8448eb211c80319c";
+        let span = "b7ad6b7169203331";
         for valid in
             [format!("00-{trace}-{span}-01"), format!("01-{trace}-{span}-00-more"), format!("cc-{trace}-{span}-01-")]
         {

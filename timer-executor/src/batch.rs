@@ -118,7 +118,8 @@ mod tests {
         /// Returns tasks that record their number and then call `also`.
         fn tasks(&self, n: usize, also: impl Fn(&Pool, usize) + Clone + Send + 'static) -> Vec<Task> {
             let task = |i| {
-                let (pool, also) = (self.clone(), also.clone());
+                let pool = self.clone();
+                let also = also.clone();
                 Task::new(move || {
                     pool.state().ran.push(i);
                     also(&pool, i);

@@ -130,7 +130,9 @@ mod tests {
         let together = Barrier::new(4);
         thread::scope(|scope| {
             for wanted in [1, 2, 3, 4] {
-                let (permits, in_use, together) = (&permits, &in_use, &together);
+                let permits = &permits;
+                let in_use = &in_use;
+                let together = &together;
                 scope.spawn(move || {
                     together.wait();
                     for _ in 0..200_000 {

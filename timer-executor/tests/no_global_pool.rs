@@ -13,7 +13,8 @@ use timer_executor::{ExecuteError, RayonExecutor, Task, TaskExecutor};
 fn a_pool_that_cannot_start_loses_no_task() {
     let no_thread = |_| Err(io::Error::other("no thread"));
     rayon::ThreadPoolBuilder::new().spawn_handler(no_thread).build_global().unwrap_err();
-    let (executor, ran) = (RayonExecutor::global(), Arc::new(AtomicUsize::new(0)));
+    let executor = RayonExecutor::global();
+    let ran = Arc::new(AtomicUsize::new(0));
     let task = || {
         let ran = ran.clone();
         Task::new(move || _ = ran.fetch_add(1, Ordering::Relaxed))

@@ -49,7 +49,9 @@ mod tests {
     fn a_figure_is_kept_in_proportion_to_its_cost() {
         const MICRO: Duration = Duration::from_micros(1);
         for (cost, kept_for) in [(2 * MICRO, 24_000 * MICRO), (10_000 * MICRO, MAX_AGE)] {
-            let (kept, now, reads) = (Kept::default(), Cell::new(Instant::now()), Cell::new(0));
+            let kept = Kept::default();
+            let now = Cell::new(Instant::now());
+            let reads = Cell::new(0);
             let pass = |by| now.set(now.get() + by);
             let read = || {
                 pass(cost);

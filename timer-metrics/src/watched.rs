@@ -140,7 +140,8 @@ mod tests {
     #[test]
     fn the_cost_of_adding_does_not_depend_on_the_number_of_timers() {
         const MANY: u64 = 20_000;
-        let (mut list, upgrades) = (List::default(), Cell::new(0));
+        let mut list = List::default();
+        let upgrades = Cell::new(0);
         let is_alive = |(): &()| {
             upgrades.set(upgrades.get() + 1);
             true
@@ -154,7 +155,8 @@ mod tests {
 
     #[test]
     fn labels_of_timers_that_are_gone_are_used_again() {
-        let (mut list, mut longest) = (List::default(), 0);
+        let mut list = List::default();
+        let mut longest = 0;
         for n in 0..10_000_u32 {
             let label = list.add("timer".to_owned(), n, |other| other % 10 == 0 && other + 1_000 > n);
             longest = longest.max(label.len());

@@ -183,7 +183,8 @@ mod tests {
     #[test]
     fn the_first_failure_gives_the_exit_code() {
         let in_turn = |steps: &[Step]| [Phase { steps: steps.to_vec(), second_row: Vec::new() }];
-        let (good, absent) = (step(|_| Ok(())), step(|_| Err(Failure::skipped("no"))));
+        let good = step(|_| Ok(()));
+        let absent = step(|_| Err(Failure::skipped("no")));
         let bad = step(|_| Err(Failure { code: 7, message: "broken".to_owned() }));
         let unreached = step(|_| panic!("a step after the one that failed"));
         assert_eq!(run(&in_turn(&[good, bad, unreached]), 1, NO_BUDGET).unwrap_err().code, 7);

@@ -33,7 +33,9 @@ fn timeouts_of_one_instant_run_in_the_documented_order() {
             let log = log.clone();
             move || log.lock().unwrap().push(name.to_owned())
         };
-        let (theirs, ours, memory) = (note("tokio's sleep"), note("our sleep"), note("memory"));
+        let theirs = note("tokio's sleep");
+        let ours = note("our sleep");
+        let memory = note("memory");
         tokio::spawn(async move {
             ::tokio::time::sleep(HOUR).await;
             theirs();

@@ -89,7 +89,8 @@ impl Account {
     /// Notes a line of the child. Returns `true` if it is the answer of a command.
     pub(crate) fn hears(&mut self, line: &str) -> bool {
         let mut words = line.split(' ');
-        let (verb, key) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let verb = words.next().unwrap_or_default();
+        let key = words.next().unwrap_or_default();
         let numbers: Vec<i64> = words.map_while(|word| word.parse().ok()).collect();
         let Some(life) = self.lives.get_mut(key) else {
             self.faults.push(format!("an unknown key: {line}"));

@@ -142,7 +142,8 @@ fn a_failed_sync_leaves_the_outcome_open() {
         let mut command = Options { store: folder.store(), shim, ..Options::default() }.command();
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut child = child.expect("timeouts starts");
-        let (mut input, mut answer) = (child.stdin.take().expect("a pipe"), String::new());
+        let mut input = child.stdin.take().expect("a pipe");
+        let mut answer = String::new();
         let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
         // A child that could not open the file has closed its input.
         for key in 0..4 {

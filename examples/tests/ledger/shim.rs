@@ -25,7 +25,8 @@ fn build() -> Option<PathBuf> {
     }
     // Renamed when it is complete, because another process may build it or load it.
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let (library, part) = (folder.join("shim.so"), folder.join(format!("shim-{}.so", std::process::id())));
+    let library = folder.join("shim.so");
+    let part = folder.join(format!("shim-{}.so", std::process::id()));
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ledger/shim.c");
     let arguments = ["-shared", "-fPIC", "-O1", "-o"];
     let built = Command::new("cc").args(arguments).arg(&part).arg(source).arg("-ldl").status();

@@ -55,7 +55,8 @@ impl Account {
     /// Notes a line of the process with this number. Returns `true` if it answers a command.
     pub(crate) fn hears(&mut self, process: usize, line: &str) -> bool {
         let mut words = line.split(' ');
-        let (verb, key) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let verb = words.next().unwrap_or_default();
+        let key = words.next().unwrap_or_default();
         let numbers: Vec<i64> = words.map_while(|word| word.parse().ok()).collect();
         let life = self.lives.entry(key.to_owned()).or_default();
         let mut fault = |text: &str| self.faults.push(format!("{text}: {line}, after {life:?}"));

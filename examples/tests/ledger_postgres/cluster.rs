@@ -112,7 +112,8 @@ impl Cluster {
         command.envs(environment.iter().map(|(name, value)| (*name, value)));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("timeouts starts");
         let output = BufReader::new(child.stdout.take().expect("a pipe"));
-        let (account, unanswered) = (self.account.clone(), Arc::new(AtomicI64::new(0)));
+        let account = self.account.clone();
+        let unanswered = Arc::new(AtomicI64::new(0));
         let answered = unanswered.clone();
         let reader = std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {

@@ -81,7 +81,8 @@ fn nothing_is_lost_by_kills_at_chosen_points() {
     let mut cluster = Cluster::with_lease(server.url(&database), 3, 4);
     let most = (kills() / 10).max(1);
     for point in [Point::TakeOver, Point::Release] {
-        let (mut hits, mut misses) = (0, 0);
+        let mut hits = 0;
+        let mut misses = 0;
         while hits < most {
             assert!(misses < 20 + most, "{point:?}: {hits} of {most}, {misses} missed");
             cluster.load(300 * MILLI);

@@ -36,7 +36,8 @@ impl Proxy {
                 }
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
                 for (from, to, is_answer) in [(&client, &server, false), (&server, &client, true)] {
-                    let (from, to) = (from.try_clone().expect("a socket"), to.try_clone().expect("a socket"));
+                    let from = from.try_clone().expect("a socket");
+                    let to = to.try_clone().expect("a socket");
                     let faults = shared.clone();
                     std::thread::spawn(move || transfer(from, to, is_answer, &faults));
                 }

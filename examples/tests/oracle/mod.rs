@@ -27,7 +27,8 @@ pub(crate) fn sessions(csv: &str, idle: u64) -> Vec<(u64, String, u64, u64)> {
     for (host, mut times) in times {
         times.sort_unstable();
         for session in times.chunk_by(|a, b| b - a < idle) {
-            let (first, last) = (session[0] - zero, session[session.len() - 1] - zero);
+            let first = session[0] - zero;
+            let last = session[session.len() - 1] - zero;
             sessions.push((first, host.to_owned(), last, session.len() as u64));
         }
     }

@@ -18,7 +18,8 @@ fn heard(timer: &str) -> Vec<String> {
 
 #[test]
 fn a_tokio_program_gets_equal_answers_from_both_timers() {
-    let (ours, tokio) = (heard("ours"), heard("tokio"));
+    let ours = heard("ours");
+    let tokio = heard("tokio");
     assert_eq!(ours, tokio);
     assert_eq!(ours.iter().filter(|line| line.starts_with("    ok  ")).count(), 7, "{ours:#?}");
     assert!(ours.contains(&format!("  {:<24} blue", "take colour 0")), "{ours:#?}");

@@ -42,7 +42,8 @@ fn run_command(command: &mut Command) -> Output {
 /// Runs a program that has to succeed and returns its standard output.
 fn success(program: &str, args: &[&str]) -> String {
     let output = run(program, args);
-    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let out = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{program} {args:?}\n{out}{error}");
     assert!(out.contains("    ok  ") && !out.contains("FAILED"), "{out}");
     out.into_owned()

@@ -6,7 +6,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_metrics_export");
 fn a_scrape_has_the_load_with_every_executor() {
     for executor in ["immediate", "rayon", "threadpool"] {
         let output = run(PROGRAM, &["--executor", executor, "--serve", "0"]);
-        let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let out = String::from_utf8_lossy(&output.stdout);
+        let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{error}");
         assert!(error.contains("http://127.0.0.1:") && out.ends_with("# EOF\n"), "{error}{out}");
         let value = |name: &str| {

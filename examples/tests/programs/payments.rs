@@ -4,7 +4,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_payments");
 
 #[test]
 fn every_order_is_paid_or_closed_on_either_clock() {
-    let (mut paid, mut refunded) = (Vec::new(), Vec::new());
+    let mut paid = Vec::new();
+    let mut refunded = Vec::new();
     for clock in ["virtual", "virtual", "real"] {
         let output = success(PROGRAM, &["--orders", "2000", "--close-after", "400", "--clock", clock]);
         assert_eq!(number(&output, "paid in time") + number(&output, "closed unpaid"), 2000);

@@ -37,7 +37,8 @@ async fn serve(timer: HyperTimer, limit: Duration) -> (SocketAddr, Arc<AtomicUsi
     tokio::spawn(async move {
         loop {
             let Ok((socket, _)) = listener.accept().await else { return };
-            let (timer, counter) = (timer.clone(), counter.clone());
+            let timer = timer.clone();
+            let counter = counter.clone();
             tokio::spawn(async move {
                 let mut server = http1::Builder::new();
                 server.timer(timer).header_read_timeout(limit);

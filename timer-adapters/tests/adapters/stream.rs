@@ -11,7 +11,8 @@ const ITEMS: u32 = 10_000;
 /// Takes many due items from each kind of stream.
 async fn take_many() {
     let timer = Timer::new();
-    let (mut queue, mut map) = (DelayQueue::new(&timer), DelayMap::new(&timer));
+    let mut queue = DelayQueue::new(&timer);
+    let mut map = DelayMap::new(&timer);
     queue.extend((0..ITEMS).map(|id| (id, Duration::ZERO)));
     map.extend((0..ITEMS).map(|id| (id, (), Duration::ZERO)));
     assert_eq!(DelayQueueStream::new(queue).count().await, ITEMS as usize);

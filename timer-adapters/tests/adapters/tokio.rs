@@ -143,7 +143,8 @@ fn advance_stops_at_its_target() {
 fn a_resumed_clock_follows_the_real_one() {
     paused(async {
         resume();
-        let (real, begin) = (Instant::now(), time::now());
+        let real = Instant::now();
+        let begin = time::now();
         time::sleep(Duration::from_millis(10)).await;
         assert!(real.elapsed() >= Duration::from_millis(10), "{:?}", real.elapsed());
         assert!(time::now() - begin >= Duration::from_millis(10));

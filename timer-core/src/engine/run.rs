@@ -195,7 +195,8 @@ mod tests {
         let in_executor = kept.clone();
         let executor = move |task: Task| in_executor.lock().push(task);
         let engine = Engine::new(Config::default(), Some(Box::new(executor)), DrivenBy::ManualDriver);
-        let (context, now) = (&engine.context, engine.context.now());
+        let context = &engine.context;
+        let now = engine.context.now();
         let mut dispatcher = Dispatcher::new(engine.clone());
         let Ok(timeout) = engine.schedule(Closure(|_: &Timeout| {}), Deadline::down) else { panic!("refused") };
         assert_eq!(dispatcher.turn_to_end(now), 1);

@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn the_worst_run_of_each_key_is_kept_for_a_minute() {
-        let (mut worst, begin) = (WorstRuns::default(), Instant::now());
+        let mut worst = WorstRuns::default();
+        let begin = Instant::now();
         let mut offer = |key: u64, millis, after| {
             worst.offer(key, Duration::from_millis(millis), begin + after, || (key, millis));
             worst.clone()

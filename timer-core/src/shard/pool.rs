@@ -290,7 +290,8 @@ mod tests {
         drop(one);
         assert_eq!(pool.lease(256).shards.len(), 256);
         // A run whose second word is leased leaves its first word free.
-        let (first, _second) = (pool.lease(64), pool.lease(1));
+        let first = pool.lease(64);
+        let _second = pool.lease(1);
         drop(first);
         assert_eq!([128, 64].map(|size| pool.lease(size).id.unwrap().first), [128, 0]);
     }

@@ -86,7 +86,9 @@ fn a_loop_of_the_user_meets_each_item_at_its_deadline() {
     queue.insert(100, Duration::MAX);
     queue.remove(&keys[1]);
     queue.reset(&keys[2], 6 * SECOND);
-    let (begin, mut met, mut wakes) = (timer.now(), Vec::new(), 0);
+    let begin = timer.now();
+    let mut met = Vec::new();
+    let mut wakes = 0;
     while met.len() < 3 {
         let wake = queue.next_deadline().unwrap();
         driver.advance(wake.saturating_duration_since(timer.now()));
@@ -162,9 +164,11 @@ fn equal_deadlines_come_out_in_the_order_of_insertion() {
     const ITEMS: u32 = 1_000;
     let (manual, mut driver) = manual(WHEELS[0]);
     for (timer, is_virtual) in [(manual, true), (Timer::new(), false)] {
-        let (mut queue, mut map) = (DelayQueue::with_capacity(&timer, 10), DelayMap::new(&timer));
+        let mut queue = DelayQueue::with_capacity(&timer, 10);
+        let mut map = DelayMap::new(&timer);
         let shared = SharedDelayQueue::new(&timer);
-        let (earlier, deadline) = (timer.now() + MILLI, timer.now() + 20 * MILLI);
+        let earlier = timer.now() + MILLI;
+        let deadline = timer.now() + 20 * MILLI;
         queue.insert_at(ITEMS, earlier);
         for id in 0..ITEMS {
             if id == ITEMS / 2 {
@@ -191,7 +195,8 @@ fn equal_deadlines_come_out_in_the_order_of_insertion() {
         })
         .collect();
         assert!(order.iter().copied().eq(half.chain([ITEMS]).chain(ITEMS / 2..ITEMS)), "{is_virtual} {order:?}");
-        let (mut cx, mut out) = (Context::from_waker(Waker::noop()), Vec::new());
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut out = Vec::new();
         assert_eq!(map.poll_expired_many(&mut cx, &mut out, 2_000), Poll::Ready(ITEMS as usize));
         assert!(out.iter().map(Expired::key).eq(0..ITEMS), "{is_virtual}");
         assert!(std::iter::from_fn(|| shared.try_take()).map(Expired::into_inner).eq(0..ITEMS), "{is_virtual}");

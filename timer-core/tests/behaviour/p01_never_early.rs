@@ -30,7 +30,8 @@ fn delay(random: &mut Rng, tick: Duration) -> Duration {
 /// Schedules by either call, at a random phase of the tick.
 fn schedule(timer: &Timer, random: &mut Rng, tick: Duration, verdicts: &Sender<Earliness>) {
     spin(random.duration(tick.min(200 * MICRO)));
-    let (delay, verdicts) = (delay(random, tick), verdicts.clone());
+    let delay = delay(random, tick);
+    let verdicts = verdicts.clone();
     let called = Instant::now();
     let judge = move |_: &_| {
         let _ = verdicts.send((called + delay).checked_duration_since(Instant::now()));
@@ -74,7 +75,9 @@ fn virtual_time_that_runs_is_never_early() {
         for by in [Duration::ZERO, NANO, HOUR] {
             driver.resume();
             for _ in 0..20 {
-                let (called, delay, verdicts) = (Instant::now(), random.duration(2 * MILLI), verdicts.clone());
+                let called = Instant::now();
+                let delay = random.duration(2 * MILLI);
+                let verdicts = verdicts.clone();
                 let judge = move |_: &_| {
                     let _ = verdicts.send((called + delay).checked_duration_since(Instant::now()));
                 };
@@ -102,7 +105,8 @@ fn a_late_call_keeps_the_order_of_virtual_time_that_runs() {
         driver.resume();
         let (ran, received) = channel();
         for _ in 0..100 {
-            let (delay, ran) = (MILLI + random.duration(4 * MILLI), ran.clone());
+            let delay = MILLI + random.duration(4 * MILLI);
+            let ran = ran.clone();
             accepted(timer.new_timeout(delay, move |me: &Timeout| ran.send(me.deadline()).unwrap()));
         }
         spin(6 * MILLI);
@@ -118,7 +122,8 @@ fn an_advance_of_a_running_time_ends_although_runs_take_longer_than_their_period
         let (timer, mut driver) =
             Timer::builder().wheel(wheel).missed_runs(MissedTickBehavior::Burst).build_manual().expect("legal");
         driver.resume();
-        let (mut runs, period) = (0, 10 * MICRO);
+        let mut runs = 0;
+        let period = 10 * MICRO;
         let task = move |me: &Timeout| {
             spin(2 * period);
             runs += 1;

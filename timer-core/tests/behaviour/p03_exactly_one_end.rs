@@ -69,7 +69,8 @@ fn keeping() -> (Timer, ManualDriver, KeepingExecutor) {
 fn a_lost_task_that_holds_its_timer_is_not_kept() {
     let (timer, mut driver, pool) = keeping();
     let captured = Arc::new(());
-    let (held, inner) = (timer.clone(), captured.clone());
+    let held = timer.clone();
+    let inner = captured.clone();
     accepted(timer.new_timeout(MILLI, move |_| drop((held, inner))));
     driver.advance(MILLI);
     assert_eq!(pool.take().len(), 1, "the executor loses the task");

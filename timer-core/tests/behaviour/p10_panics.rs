@@ -24,7 +24,8 @@ fn a_panic_is_traced_with_the_timers_name() {
 fn captures_that_panic_with_their_task_do_no_harm() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let captured = Arc::new(());
-    let (first, runs) = (captured.clone(), Runs::default());
+    let first = captured.clone();
+    let runs = Runs::default();
     let panics = move |_: &Timeout| {
         let _first = &first;
         panic_on_purpose()

@@ -126,7 +126,8 @@ fn a_waker_with_panicking_captures_may_be_replaced() {
 
 #[test]
 fn an_executor_and_a_hook_that_panic_when_dropped_harm_no_thread() {
-    let (executors, hooks) = (Bomb, Bomb);
+    let executors = Bomb;
+    let hooks = Bomb;
     let executor = move |task: Task| {
         let _bomb = &executors;
         task.run();

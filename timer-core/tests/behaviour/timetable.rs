@@ -22,7 +22,8 @@ fn schedule(timer: &Timer, count: usize, random: &mut Rng) -> Vec<Timeout> {
 fn assert_true(timer: &Timer, driver: &mut ManualDriver, tolerance: f64) {
     let timetable = timer.timetable();
     assert_eq!(timetable.waiting(), timer.pending_timeouts() as u64);
-    let (mut ran, mut now) = (0, Duration::ZERO);
+    let mut ran = 0;
+    let mut now = Duration::ZERO;
     for bound in [Duration::ZERO, SECOND, 10 * SECOND, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY] {
         ran += driver.advance(bound - now);
         now = bound;

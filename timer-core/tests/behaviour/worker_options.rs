@@ -16,7 +16,8 @@ fn the_start_hook_runs_on_the_worker_before_tasks() {
     let builder = Timer::builder().name("hooked");
     let timer = builder.on_worker_start(move || hook.send(("hook", thread::current().id())).unwrap()).build().unwrap();
     accepted(timer.new_timeout(Duration::ZERO, move |_| report.send(("task", thread::current().id())).unwrap()));
-    let (first, second) = (next(&reports), next(&reports));
+    let first = next(&reports);
+    let second = next(&reports);
     assert_eq!((first.0, second.0), ("hook", "task"));
     assert_eq!(first.1, second.1);
     assert_ne!(first.1, thread::current().id());

@@ -67,7 +67,8 @@ fn timers_that_come_and_go_leave_nothing() {
         (0..10).for_each(|n| life(DEFAULT_WHEELS[n % 2], end, &mut handles));
         handles.clear();
         watch_for(50 * MILLI);
-        let (mark, others) = (Mark::set(), threads());
+        let mark = Mark::set();
+        let others = threads();
         for n in 0..TIMERS {
             life(DEFAULT_WHEELS[n % 2], end, &mut handles);
             wait_until(|| threads() < others + AT_A_TIME / 2);

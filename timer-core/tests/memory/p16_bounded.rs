@@ -24,7 +24,8 @@ const ALIVE: usize = 100_000;
 /// Schedules and cancels at full speed until the timer is stopped. Returns the largest number of
 /// captures that it saw alive.
 fn call(timer: &Timer, alive: &Arc<()>, seed: u64) -> usize {
-    let (mut random, mut most) = (Rng::with_seed(seed), 0);
+    let mut random = Rng::with_seed(seed);
+    let mut most = 0;
     loop {
         let captured = alive.clone();
         most = most.max(Arc::strong_count(alive));
@@ -125,7 +126,8 @@ fn turns_under_load_are_bounded_by_time() {
             over.store(true, SeqCst);
             callers.into_iter().map(|caller| caller.join().unwrap()).sum()
         });
-        let (turns, millis) = (timer.stats().turns, begun.elapsed().as_millis() as u64);
+        let turns = timer.stats().turns;
+        let millis = begun.elapsed().as_millis() as u64;
         assert!(turns <= 2 * millis + 100, "{turns} turns for {calls} timeouts in {millis} ms, of which none was due");
         assert!(calls > 10_000, "the load was only {calls} calls");
     }

@@ -254,7 +254,8 @@ pub(crate) struct Capture {
 impl Capture {
     /// Records the start of a run at `now`. Returns `false` if `stop` has handed the timeout back.
     pub(crate) fn begin(&self, timeout: &Timeout, now: Option<Instant>) -> bool {
-        let (record, ledger) = (&*self.record, &*self.ledger);
+        let record = &*self.record;
+        let ledger = &*self.ledger;
         ledger.check(!record.in_run.swap(true, Ordering::AcqRel), "two runs overlap");
         ledger.check(get(&record.freed) == 0, "a run after the end");
         if TAKES_BACK.get() {

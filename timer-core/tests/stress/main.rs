@@ -42,8 +42,10 @@ fn setting(name: &str) -> Option<u64> {
 
 fn each_timeout_ends_once(drive: Drive) {
     let seed = setting("TIMER_STRESS_SEED").unwrap_or(0x7135_0A4E);
-    let (seconds, only) = (setting("TIMER_STRESS_SECONDS").unwrap_or(0), setting("TIMER_STRESS_ROUND"));
-    let (begun, mut timeouts) = (Instant::now(), 0);
+    let seconds = setting("TIMER_STRESS_SECONDS").unwrap_or(0);
+    let only = setting("TIMER_STRESS_ROUND");
+    let begun = Instant::now();
+    let mut timeouts = 0;
     for round in 0.. {
         if round >= ROUNDS && begun.elapsed() >= seconds as u32 * SECOND {
             return println!("{drive:?}: {round} rounds, {timeouts} timeouts, each ended once");

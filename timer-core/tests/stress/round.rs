@@ -56,10 +56,12 @@ impl Round {
     /// Returns round `n` of a seed. Executors, ends and wheels take turns. The rest is random.
     pub(crate) fn nth(seed: u64, n: usize, drive: Drive) -> Self {
         let mut random = part(seed, n);
-        let (executor, variant) = (Executor::ALL[n % Executor::ALL.len()], n / Executor::ALL.len());
+        let executor = Executor::ALL[n % Executor::ALL.len()];
+        let variant = n / Executor::ALL.len();
         let ticks_per_wheel = 1 << random.usize(..11);
         let wheels = [WheelKind::Hierarchical, WheelKind::Hashed { ticks_per_wheel }];
-        let (end, wheel) = (End::ALL[variant % End::ALL.len()], wheels[variant / End::ALL.len() % 2]);
+        let end = End::ALL[variant % End::ALL.len()];
+        let wheel = wheels[variant / End::ALL.len() % 2];
         Self { round: n, seed: random.u64(..), executor, wheel, end, drive }
     }
 
@@ -100,11 +102,14 @@ impl Round {
         let mut timer = Some(timer);
         let races = matches!(self.end, End::StopRace | End::DropRace);
         let threads = available_parallelism().map_or(0, |cores| cores.get() + 2).max(6);
-        let (amount, ends_all) = (random.pick(&AMOUNTS), self.end == End::Quiet);
+        let amount = random.pick(&AMOUNTS);
+        let ends_all = self.end == End::Quiet;
         std::thread::scope(|scope| {
             let together = Arc::new(Barrier::new(threads));
             for n in 1..threads {
-                let (shared, together, random) = (shared.clone(), together.clone(), part(random.u64(..), n));
+                let shared = shared.clone();
+                let together = together.clone();
+                let random = part(random.u64(..), n);
                 scope.spawn(move || {
                     together.wait();
                     shared.call(random, amount, ends_all, None::<fn()>);

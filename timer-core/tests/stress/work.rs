@@ -13,7 +13,8 @@ use timer_core::{Timeout, TimerTask};
 /// Delays this thread by `pause`. It does not park, because that would take a wake-up token which
 /// belongs to the loop of the thread.
 pub(crate) fn hold_up(pause: Duration) {
-    let (own, nothing) = (Mutex::new(()), Condvar::new());
+    let own = Mutex::new(());
+    let nothing = Condvar::new();
     let begun = Instant::now();
     let over = |_: &mut ()| begun.elapsed() < pause;
     let held = own.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,7 +75,8 @@ impl Work {
     /// Performs the operation. Returns `true` if the task ends in a panic.
     fn act(&mut self, timeout: &Timeout) -> bool {
         let Self { shared, capture, random, .. } = self;
-        let (ledger, record) = (&*shared.ledger, &*capture.record);
+        let ledger = &*shared.ledger;
+        let record = &*capture.record;
         match self.act {
             Act::Nothing => {}
             Act::Panic => return true,

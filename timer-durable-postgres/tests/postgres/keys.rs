@@ -62,7 +62,8 @@ fn keyed_calls_of_two_nodes_meet_no_deadlock() {
 fn many_locked_keys_cost_one_wait() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join_with(|store| store.lease(Duration::from_secs(30)));
-    let (instance, due) = (node.0.instance(), node.0.now() + 1_000_000_000);
+    let instance = node.0.instance();
+    let due = node.0.now() + 1_000_000_000;
     let inserts = |due| (0..64).map(move |n| keyed(instance, format!("{n:02}"), due));
     node.write(inserts(due).map(Operation::Insert)).unwrap();
     let mut session = Session::begin(&database);
@@ -88,7 +89,8 @@ fn a_table_that_is_locked_after_a_commit_locks_the_inserts_that_are_left() {
     for mode in ["access exclusive", "access exclusive", "share"] {
         let Some(database) = Database::create() else { return };
         let mut node = database.join_with(|store| store.lease(Duration::from_secs(30)));
-        let (instance, due) = (node.0.instance(), node.0.now() + 1_000_000_000);
+        let instance = node.0.instance();
+        let due = node.0.now() + 1_000_000_000;
         let inserts = |due| (0..32).map(move |n| keyed(instance, n.to_string(), due));
         node.write(inserts(due).map(Operation::Insert)).unwrap();
         database.sql(

@@ -84,7 +84,8 @@ fn a_statement_under_way_delays_the_take_over() {
     // The first renewal notices that the lease is over. One that follows after a third of a lease
     // would take the shards over.
     let renewed = |node: &Node| node.0.membership().unwrap().renewed.unwrap();
-    let (joined, mut noticed) = (renewed(&heir), None);
+    let joined = renewed(&heir);
+    let mut noticed = None;
     heir.keep_up_until(|node| {
         assert_eq!(node.shards(), 0, "the take-over waits for the end of the transaction");
         let last = renewed(node);
@@ -353,7 +354,8 @@ fn a_gain_of_shards_is_told_after_a_look_that_failed() {
          create trigger refuse before update on timer.timeout for each row execute function refuse()",
     );
     let mut second = database.join();
-    let (begun, mut gained) = (Instant::now(), false);
+    let begun = Instant::now();
+    let mut gained = false;
     while second.shards() < 32 {
         assert!(begun.elapsed() < Duration::from_secs(30));
         let _refused = first.0.upkeep(&[]);

@@ -9,7 +9,8 @@ use super::Database;
 #[test]
 fn a_late_insert_finds_a_tombstone() {
     let Some(database) = Database::create() else { return };
-    let (mut first, mut second) = (database.join(), database.join());
+    let mut first = database.join();
+    let mut second = database.join();
     let id = TimeoutId::new();
     // The caller's first try is under way, so it tries elsewhere, and cancels there.
     second.insert_as(id);
@@ -23,7 +24,8 @@ fn a_late_insert_finds_a_tombstone() {
 #[test]
 fn an_attempt_that_ends_leaves_a_tombstone_too() {
     let Some(database) = Database::create() else { return };
-    let (mut node, id) = (database.join(), TimeoutId::new());
+    let mut node = database.join();
+    let id = TimeoutId::new();
     node.insert_as(id);
     node.attempt(id);
     let done = node.write([Operation::Done { id, attempt: 1, next: None, then: Vec::new() }]).unwrap();
@@ -34,7 +36,8 @@ fn an_attempt_that_ends_leaves_a_tombstone_too() {
 #[test]
 fn an_id_that_sql_has_cancelled_stays_used() {
     let Some(database) = Database::create() else { return };
-    let (_node, id) = (database.join(), TimeoutId::new());
+    let _node = database.join();
+    let id = TimeoutId::new();
     let schedule = || database.sql(&format!("select timer.schedule('t', ''::text, '1 hour', null, 'keep', '{id}')"));
     schedule();
     assert_eq!(database.sql(&format!("select timer.cancel('{id}'::uuid)")), "cancelled");
@@ -55,7 +58,8 @@ fn ids_of_the_instance_itself_leave_nothing() {
 fn an_own_id_that_was_used_fails_no_other_insert() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join();
-    let (old, new) = (node.insert(), TimeoutId::made_by(node.0.instance()));
+    let old = node.insert();
+    let new = TimeoutId::made_by(node.0.instance());
     let due = node.0.now();
     let inserts = [old, new].map(|id| Insert::new(id, due, "topic"));
     let answers = node.write(inserts.into_iter().map(Operation::Insert)).unwrap();
@@ -67,7 +71,8 @@ fn an_own_id_that_was_used_fails_no_other_insert() {
 fn a_batch_may_change_a_part_of_its_rows() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join();
-    let (first, last) = (node.insert(), node.insert());
+    let first = node.insert();
+    let last = node.insert();
     let unknown = TimeoutId::made_by(node.0.instance());
     let targets = [first, unknown, last].map(Target::Id);
     let answers = node.write(targets.into_iter().map(Operation::Cancel)).unwrap();
@@ -130,7 +135,8 @@ fn uuid(id: TimeoutId) -> String {
 #[test]
 fn tombstones_expire() {
     let Some(database) = Database::create() else { return };
-    let (mut node, id) = (database.join(), TimeoutId::new());
+    let mut node = database.join();
+    let id = TimeoutId::new();
     node.insert_as(id);
     node.write([Operation::Cancel(Target::Id(id))]).unwrap();
     database.sql("update timer.timeout set ended = timer.now() - 1");

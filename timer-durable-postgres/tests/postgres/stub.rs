@@ -16,9 +16,14 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
 /// Returns the answer to a statement without parameters, in the binary format.
 fn answer(values: &[&[u8]; 4]) -> Vec<u8> {
     let count = 4_i16.to_be_bytes();
-    let (mut names, mut row) = (count.to_vec(), count.to_vec());
+    let mut names = count.to_vec();
+    let mut row = count.to_vec();
     for (kind, value) in COLUMNS.iter().zip(values) {
-        let (table, column, length, modifier, format) = (0_i32, 0_i16, -1_i16, -1_i32, 1_i16);
+        let table = 0_i32;
+        let column = 0_i16;
+        let length = -1_i16;
+        let modifier = -1_i32;
+        let format = 1_i16;
         names.extend(b"c\0");
         names.extend([&table.to_be_bytes()[..], &column.to_be_bytes(), &kind.to_be_bytes()].concat());
         names.extend([&length.to_be_bytes()[..], &modifier.to_be_bytes(), &format.to_be_bytes()].concat());

@@ -43,7 +43,8 @@ fn two_timers_run_each_timeout_once() {
             .wait()
             .unwrap();
     }
-    let (mut seen, mut runs) = (Vec::new(), [0, 0]);
+    let mut seen = Vec::new();
+    let mut runs = [0, 0];
     for _ in 0..200 {
         let (payload, attempt, node): (String, u32, usize) = fired.recv_timeout(PATIENCE).unwrap();
         assert_eq!(attempt, 1);
@@ -119,7 +120,8 @@ fn a_server_clock_that_jumps_loses_nothing() {
 fn calls_reach_timeouts_of_the_other_node() {
     let Some(database) = Database::create() else { return };
     let topic = || DurableTimer::builder().topic(Topic::new("topic"), |_: &Due<String>| Ok(()));
-    let (first, second) = (open(&database, topic()), open(&database, topic()));
+    let first = open(&database, topic());
+    let second = open(&database, topic());
     let hour = Duration::from_secs(3600);
     let id = first.schedule(Topic::new("topic"), Schedule::after(hour).key("key"), &String::new()).wait().unwrap();
     let kept = second.schedule(Topic::new("topic"), Schedule::after(hour).key("key"), &String::new()).wait().unwrap();
@@ -221,7 +223,8 @@ impl ScriptedTimer {
 
     /// Occupies the keeper while `send` sends messages, so that they become one batch.
     fn in_one_batch<R>(&self, send: impl FnOnce() -> R) -> R {
-        let ((occupied, is_occupied), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
+        let (occupied, is_occupied) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
         let waker = Arc::new(Occupying(Mutex::new((occupied, released)))).into();
         // If the answer is there before the future waits, nothing wakes.
         let _call = loop {

@@ -109,7 +109,8 @@ fn a_timeout_begins_soon_after_it_is_due_and_never_before() {
 fn a_repeated_call_finds_a_timeout_that_has_ended() {
     let folder = Folder::new();
     let (timer, ran) = open(&folder);
-    let (id, text) = (TimeoutId::new(), "a".to_owned());
+    let id = TimeoutId::new();
+    let text = "a".to_owned();
     let made_here = timer.new_timeout(t(), LONG, &text).wait().unwrap();
     timer.schedule(t(), Schedule::after(Duration::ZERO).id(id), &text).wait().unwrap();
     ran.recv_timeout(LONG).unwrap();

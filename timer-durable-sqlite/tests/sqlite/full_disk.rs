@@ -20,7 +20,9 @@ fn fill(folder: &str) -> (u64, u64) {
     let store = SqliteStore::open(format!("{folder}/timeouts.db")).unwrap();
     let timer = DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).open(store).wait().unwrap();
     let payload = "x".repeat(1_000);
-    let (mut accepted, mut failed, mut unknown) = (0, 0, 0);
+    let mut accepted = 0;
+    let mut failed = 0;
+    let mut unknown = 0;
     while failed + unknown < 3 {
         assert!(accepted < 10_000, "D16: the disk is full, and calls still succeed");
         match timer.new_timeout(t(), 60 * LONG, &payload).wait() {

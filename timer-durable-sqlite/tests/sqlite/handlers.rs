@@ -86,8 +86,10 @@ fn blocking_handlers_that_hang_lose_their_places_and_threads() {
     let good_topic = Topic::<()>::new("good");
     let folder = Folder::new();
     let (open, gate) = channel::<()>();
-    let (gate, late) = (Mutex::new(gate), Arc::new(AtomicUsize::new(0)));
-    let (cancelled, good) = (late.clone(), channel());
+    let gate = Mutex::new(gate);
+    let late = Arc::new(AtomicUsize::new(0));
+    let cancelled = late.clone();
+    let good = channel();
     let (second, seconds) = channel();
     let hangs = move |due: &Due<()>| {
         if due.attempt() > 1 {

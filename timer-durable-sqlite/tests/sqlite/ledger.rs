@@ -19,7 +19,8 @@ fn open(file: &Path) -> (DurableTimer, SqliteHandle) {
     let sqlite = store.handle();
     let closing = sqlite.clone();
     let close = move |due: &Due<String>| {
-        let (number, rolls_back) = (due.payload().clone(), fastrand::u8(..4) == 0);
+        let number = due.payload().clone();
+        let rolls_back = fastrand::u8(..4) == 0;
         // After a rollback, an `Ok` does not end the timeout.
         let _result = closing.complete(due, move |tx| {
             tx.connection().execute("insert into closed values (?1)", [number])?;
@@ -46,9 +47,11 @@ fn place((timer, sqlite): &(DurableTimer, SqliteHandle), number: String, may_com
 #[test]
 fn kills_lose_and_repeat_nothing() {
     if let Some(folder) = std::env::var_os(CHILD) {
-        let (folder, begun) = (Path::new(&folder), Instant::now());
+        let folder = Path::new(&folder);
+        let begun = Instant::now();
         let timer = open(&folder.join("timeouts.db"));
-        let (process, mut numbers) = (TimeoutId::new(), 0_u64..);
+        let process = TimeoutId::new();
+        let mut numbers = 0_u64..;
         // The parent kills this process. If the parent itself is killed, the process ends here.
         while begun.elapsed() < PATIENCE {
             let n = numbers.next().unwrap();
@@ -67,7 +70,8 @@ fn kills_lose_and_repeat_nothing() {
     timer.stop(PATIENCE).wait().unwrap();
     drop(timer);
     let kills = std::env::var("TIMER_LEDGER_KILLS").map_or(6_u32, |kills| kills.parse().unwrap());
-    let (placed, begun) = (folder.path().join("placed"), Instant::now());
+    let placed = folder.path().join("placed");
+    let begun = Instant::now();
     for n in 0..kills {
         let mut process = child("ledger::kills_lose_and_repeat_nothing", &folder).spawn().unwrap();
         while !placed.exists() {
@@ -79,7 +83,8 @@ fn kills_lose_and_repeat_nothing() {
         process.wait().unwrap();
         std::fs::remove_file(&placed).unwrap();
     }
-    let ((timer, sqlite), begun) = (open(&folder.file()), Instant::now());
+    let (timer, sqlite) = open(&folder.file());
+    let begun = Instant::now();
     while timer.counts().wait().unwrap().pending > 0 {
         assert!(begun.elapsed() < PATIENCE * 2, "{:?}", timer.counts());
         std::thread::park_timeout(Duration::from_millis(10));

@@ -38,7 +38,8 @@ fn a_file_that_fails_does_not_stop_virtual_time() {
 
 #[test]
 fn timeouts_of_a_downtime_are_overdue() {
-    let (folder, (_memory, mut driver, clock)) = (Folder::new(), manual());
+    let folder = Folder::new();
+    let (_memory, mut driver, clock) = manual();
     let open = || {
         let store = SqliteStore::open(folder.file()).unwrap();
         DurableTimer::builder().overdue_rate(1).topic(t(), |_: &Due<()>| Ok(())).open_on(store, &clock).unwrap()

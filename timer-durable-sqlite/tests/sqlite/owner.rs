@@ -19,7 +19,8 @@ const LONG: Duration = Duration::from_secs(60);
 #[test]
 fn a_file_of_another_process_names_it() {
     if let Some(folder) = std::env::var_os(CHILD) {
-        let (folder, file) = (Path::new(&folder), Path::new(&folder).join("timeouts.db"));
+        let folder = Path::new(&folder);
+        let file = folder.join("timeouts.db");
         let _store = SqliteStore::open(&file).unwrap();
         fs::read(&file).unwrap();
         drop(fs::File::open(&file).unwrap());

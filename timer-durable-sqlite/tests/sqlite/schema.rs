@@ -28,7 +28,8 @@ fn tables(path: &Path) -> Vec<String> {
 /// A change of the tables needs a new version.
 #[test]
 fn a_file_of_version_1_goes_on() {
-    let (new, folder) = (Folder::new(), Folder::new());
+    let new = Folder::new();
+    let folder = Folder::new();
     drop(SqliteStore::open(new.file()).unwrap());
     change(&folder.file(), FILE_1);
     assert_eq!(tables(&folder.file()), tables(&new.file()));

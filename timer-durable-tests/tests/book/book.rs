@@ -40,7 +40,8 @@ fn cells(row: &str) -> Vec<&str> {
 /// table of the promises, each column but the first one has tests.
 fn named_tests(name: &str, chapter: &str) -> Vec<String> {
     let text = fs::read_to_string(folder(name).join(format!("src/book/{chapter}.md"))).unwrap();
-    let (mut named, mut has_tests) = (Vec::new(), Vec::new());
+    let mut named = Vec::new();
+    let mut has_tests = Vec::new();
     for line in text.lines() {
         if !line.starts_with('|') {
             has_tests.clear();

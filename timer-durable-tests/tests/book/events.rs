@@ -22,7 +22,9 @@ fn code(folder: &Path) -> String {
 
 /// Splits the arguments of a macro, which begin behind its opening parenthesis.
 fn arguments(text: &str) -> Vec<String> {
-    let (mut arguments, mut depth, mut is_quoted) = (vec![String::new()], 1, false);
+    let mut arguments = vec![String::new()];
+    let mut depth = 1;
+    let mut is_quoted = false;
     let mut characters = text.chars();
     while let Some(character) = characters.next() {
         match character {
@@ -77,7 +79,8 @@ fn listed() -> Vec<Event> {
 
 #[test]
 fn the_book_lists_exactly_the_events_of_the_code() {
-    let (reported, listed) = (reported(), listed());
+    let reported = reported();
+    let listed = listed();
     assert!(reported.len() >= 13, "{reported:?}");
     let unique: BTreeSet<Event> = listed.iter().cloned().collect();
     assert_eq!(unique.len(), listed.len(), "an event is listed twice");

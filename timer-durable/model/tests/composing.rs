@@ -22,7 +22,8 @@ impl Protocol {
     /// Adds the transactions of callers.
     fn calls(&self, s: &State, n: usize, list: &mut Vec<Transaction>) {
         let node = &s.nodes[n];
-        let (shard, foreign) = (node.shard().unwrap_or(0), node.shard().is_none());
+        let shard = node.shard().unwrap_or(0);
+        let foreign = node.shard().is_none();
         let dues = 1..=self.last_due;
         let policies = if self.if_pending.is_empty() { &[IfPending::Keep] } else { self.if_pending };
         let may_repeat = |id: &usize| {
@@ -63,14 +64,16 @@ impl Protocol {
         let node = &s.nodes[n];
         list.extend((0..self.rows).filter(|id| self.may_begin(s, n, *id)).map(|id| Begin { id: id as u8 }));
         for id in (0..self.rows as u8).filter(|id| node.running[*id as usize] != 0) {
-            let (attempt, ended) = (node.running[id as usize], has(node.ended, id as usize));
+            let attempt = node.running[id as usize];
+            let ended = has(node.ended, id as usize);
             let retrying = has(node.retrying, id as usize);
             // A result whose answer was lost is sent again as it was.
             if !retrying {
                 list.push(Done { id, attempt });
             }
             if retrying || (!ended && s.left.retry > 0) {
-                let (shard, foreign) = (node.shard().unwrap_or(0), node.shard().is_none());
+                let shard = node.shard().unwrap_or(0);
+                let foreign = node.shard().is_none();
                 list.push(Retry { id, attempt, due: self.last_due, shard, foreign });
             }
             if s.left.bury > 0 && !ended {

@@ -142,7 +142,8 @@ fn trace(name: &str, actions: &[Action]) -> String {
 
 #[test]
 fn every_configuration_keeps_the_promises() {
-    let (mut failures, mut sum) = (Vec::new(), 0);
+    let mut failures = Vec::new();
+    let mut sum = 0;
     for protocol in configurations::ALL.iter().filter(|protocol| !protocol.long || is_long_run()) {
         let name = protocol.name;
         let Exploration { states, depth, seconds, complete, broken, unseen } = explore(protocol.clone(), 2);
@@ -177,7 +178,8 @@ fn every_mutant_is_caught() {
     let of_one = mutants::ALL
         .iter()
         .filter(|(_, _, expected)| matches!(expected, Expected::CaughtIn(name) if name.starts_with("one")));
-    let (of_one, caught) = (of_one.count(), mutants::ALL.len() - harmless().count());
+    let of_one = of_one.count();
+    let caught = mutants::ALL.len() - harmless().count();
     println!("{caught} mutants caught, {of_one} of them with one node; {} are harmless", harmless().count());
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
     assert!(caught >= 30 && of_one >= 20, "{caught} mutants, {of_one} of one node");

@@ -187,7 +187,9 @@ impl Protocol {
     }
 
     fn fault_actions(&self, s: &State, n: usize, actions: &mut Vec<Action>) {
-        let (node, left, index) = (&s.nodes[n], &s.left, n as u8);
+        let node = &s.nodes[n];
+        let left = &s.left;
+        let index = n as u8;
         let has_lapsed = has(s.lapsed, node.instance as usize);
         if !node.up {
             if left.start > 0 {

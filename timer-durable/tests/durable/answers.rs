@@ -72,7 +72,8 @@ fn each_answer_has_its_plain_form() {
 #[test]
 fn one_timeout_reminds_three_times() {
     let calls = Calls::default();
-    let (noted, remind) = (calls.clone(), t::<String>().attempts(2).max_lateness(SECOND));
+    let noted = calls.clone();
+    let remind = t::<String>().attempts(2).max_lateness(SECOND);
     let handler = move |due: &Due<String>| {
         noted.lock().unwrap().push((due.payload().clone(), due.attempt()));
         let fails = due.attempt() % 2 == 1;

@@ -26,7 +26,9 @@ fn most_waits_of_a_turn(has_lease: bool) -> usize {
     }
     let timer = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open(store.clone()).wait().unwrap();
     let waits = Arc::new(Mutex::new(HashMap::<u64, usize>::new()));
-    let (mut left, turns, (open, gate)) = (0..100, timer.clone(), channel::<()>());
+    let mut left = 0..100;
+    let turns = timer.clone();
+    let (open, gate) = channel::<()>();
     store.on_write({
         let waits = waits.clone();
         move |batch| {
@@ -107,7 +109,8 @@ fn blocked_timer(mut on_wait: impl FnMut() + Send + 'static) -> (DurableTimer, S
 
 #[test]
 fn calls_beside_blocked_ones_are_written_whatever_comes_later() {
-    let ((waiting, waits), (added, is_added)) = (channel(), channel());
+    let (waiting, waits) = channel();
+    let (added, is_added) = channel();
     let (timer, open) = blocked_timer(move || _ = waiting.send(()).is_ok_and(|()| is_added.recv().is_ok()));
     // Dropped before the timer, whose thread may wait for it.
     let added = added;
@@ -162,7 +165,8 @@ fn a_call_fails_after_a_while_if_the_store_cannot_be_reached() {
     let store = ScriptedStore::new();
     let timer = DurableTimer::builder().topic(t(), |_: &Due<()>| Ok(())).open(store.clone()).wait().unwrap();
     let id = timer.new_timeout(t(), LONG, &()).wait().unwrap();
-    let ((entered, entries), (open, gate)) = (channel(), channel::<()>());
+    let (entered, entries) = channel();
+    let (open, gate) = channel::<()>();
     let lost = || StoreError::Disconnected("no connection".to_owned());
     let mut answers = [None, Some(StoreError::Refused("no".to_owned()))].into_iter();
     store.on_write(move |_| {
@@ -201,7 +205,8 @@ fn a_lost_connection_fails_only_the_call_under_way() {
     let [breaks, is_lost] = [(); 2].map(|()| Arc::<AtomicBool>::default());
     let (waiting, waits) = channel();
     store.on_write({
-        let (breaks, is_lost) = (breaks.clone(), is_lost.clone());
+        let breaks = breaks.clone();
+        let is_lost = is_lost.clone();
         move |batch| {
             if is_lost.load(Ordering::Relaxed) {
                 return Some(StoreError::Disconnected("no connection".to_owned()));

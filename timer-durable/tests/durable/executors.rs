@@ -103,7 +103,8 @@ impl TaskExecutor for BlockingExecutor {
 #[test]
 fn callers_do_not_wait_for_the_executor() {
     let (entered, entries) = channel();
-    let (store, builder) = (ScriptedStore::new(), DurableTimer::builder().executor(BlockingExecutor { entered }));
+    let store = ScriptedStore::new();
+    let builder = DurableTimer::builder().executor(BlockingExecutor { entered });
     let timer = builder.topic(t(), |_: &Due<()>| Ok(())).open(store.clone()).wait().unwrap();
     timer.new_timeout(t(), Duration::from_secs(1), &()).wait().unwrap();
     timer.new_timeout(t(), Duration::ZERO, &()).wait().unwrap();

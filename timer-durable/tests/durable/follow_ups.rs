@@ -27,9 +27,11 @@ struct Bench {
 /// Opens a timer whose handler makes calls and notes the answers. The first attempt of a payload
 /// that begins with `fails` fails.
 fn open(calls: Calls) -> Bench {
-    let (store, answers) = (MemoryStore::new(), Answers::default());
+    let store = MemoryStore::new();
+    let answers = Answers::default();
     let own = Arc::<OnceLock<WeakDurableTimer>>::default();
-    let (handle, noted) = (own.clone(), answers.clone());
+    let handle = own.clone();
+    let noted = answers.clone();
     let handler = move |due: &Due<String>| {
         let timer = handle.get().unwrap().upgrade().unwrap();
         for answer in calls(&timer, due) {

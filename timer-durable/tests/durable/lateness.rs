@@ -29,7 +29,8 @@ fn take(log: &Log) -> Vec<u64> {
 
 /// Schedules with a program that knows the topic, and lets a program without it run for a while.
 fn wait_for_a_handler(topic: Topic<()>, time: Duration, schedule: impl Fn(&DurableTimer)) -> MemoryStore {
-    let (store, log) = (MemoryStore::new(), Log::default());
+    let store = MemoryStore::new();
+    let log = Log::default();
     let (timer, driver) = builder(&log, topic, &[]).build_manual(store.clone()).unwrap();
     schedule(&timer);
     driver.crash();
@@ -114,7 +115,8 @@ fn retries_of_a_handler_do_not_expire() {
 /// The program without the topic puts the timeout back 2,880 times.
 #[test]
 fn waiting_for_a_handler_after_a_retry_does_not_expire() {
-    let (store, log) = (MemoryStore::new(), Log::default());
+    let store = MemoryStore::new();
+    let log = Log::default();
     let topic = Topic::new("t").max_lateness(3600 * SECOND).attempts(2);
     let (timer, mut driver) = builder(&log, topic, &[1]).build_manual(store.clone()).unwrap();
     timer.new_timeout(t(), 10 * SECOND, &()).wait().unwrap();

@@ -60,8 +60,10 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 fn an_async_handler_ends_at_its_limit_or_when_it_is_ready() {
     const NEXT: Topic<()> = Topic::new("next");
     let (memory, mut driver, clock) = manual();
-    let (tasks, is_ready) = (Arc::new(Mutex::new(Vec::<Task>::new())), Arc::new(Mutex::new(false)));
-    let (spawned, ready) = (tasks.clone(), is_ready.clone());
+    let tasks = Arc::new(Mutex::new(Vec::<Task>::new()));
+    let is_ready = Arc::new(Mutex::new(false));
+    let spawned = tasks.clone();
+    let ready = is_ready.clone();
     let timer = DurableTimer::builder()
         .spawn(move |task| spawned.lock().unwrap().push(task))
         .topic_async(t().backoff_by(|_| SECOND), move |_: Due<()>| {

@@ -22,7 +22,8 @@ fn calls_that_wait_for_the_store_come_before_later_ones() {
     let timer = DurableTimer::builder().max_batch(1).topic(t(), ok).open(store.clone()).wait().unwrap();
     let mut is_lost = Some(());
     store.on_write(move |_| is_lost.take().map(|()| StoreError::InDoubt("the connection is lost".to_owned())));
-    let ((tried, tries), (release, released)) = (channel(), channel::<()>());
+    let (tried, tries) = channel();
+    let (release, released) = channel::<()>();
     let mut is_away = true;
     store.on_rejoin(move || {
         let _ended = (tried.send(()), released.recv());

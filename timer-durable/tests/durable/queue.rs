@@ -33,8 +33,11 @@ struct Blocked {
 
 /// Opens a timer, and returns it with a call that is being written.
 fn blocked(set: impl FnOnce(DurableTimerBuilder) -> DurableTimerBuilder) -> (Blocked, Call<TimeoutId>) {
-    let (store, batches) = (ScriptedStore::new(), Arc::<Mutex<Vec<usize>>>::default());
-    let ((gate, opened), (writing, writes), (closing, closed)) = (channel(), channel(), channel());
+    let store = ScriptedStore::new();
+    let batches = Arc::<Mutex<Vec<usize>>>::default();
+    let (gate, opened) = channel();
+    let (writing, writes) = channel();
+    let (closing, closed) = channel();
     let noted = batches.clone();
     store.on_write(move |batch| {
         noted.lock().unwrap().push(batch.len());

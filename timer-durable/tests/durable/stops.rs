@@ -51,7 +51,8 @@ fn every_stop_waits_until_the_store_is_closed() {
     let (sender, reports) = channel();
     let stopping: Vec<_> = (0..2)
         .map(|_| {
-            let (timer, sender) = (timer.clone(), sender.clone());
+            let timer = timer.clone();
+            let sender = sender.clone();
             thread::spawn(move || sender.send(timer.stop(LONG).wait().unwrap()).unwrap())
         })
         .collect();
@@ -136,7 +137,8 @@ fn a_stop_on_virtual_time_does_not_wait_for_real_time() {
     timer.new_timeout(t(), Duration::ZERO, &()).wait().unwrap();
     assert_eq!(timer.stats().running, 1, "its handler waits for the driver");
     // A wait for the handler would last as long as the limit.
-    let (begun, limit) = (Instant::now(), LONG / 6);
+    let begun = Instant::now();
+    let limit = LONG / 6;
     let report = timer.stop(limit).wait().unwrap();
     assert!(begun.elapsed() < limit, "`stop` waits for no real time");
     assert_eq!((report.unfinished, report.released), (1, true));

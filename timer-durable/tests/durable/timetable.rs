@@ -15,7 +15,8 @@ fn timeouts_run_as_the_timetable_says() {
 fn a_timetable_does_not_wait_for_the_store() {
     let timer = DurableTimer::builder().topic_elsewhere(TOPICS[0]).open(MemoryStore::new()).wait().unwrap();
     timer.new_timeout(TOPICS[0], 90 * SECOND, &()).wait().unwrap();
-    let ((begun, has_begun), (end, may_end)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel::<()>());
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let (end, may_end) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {
         let timer = &timer;
         let busy = scope.spawn(move || {

@@ -72,7 +72,8 @@ fn waiting_for_the_own_pool_does_not_hang() {
     for (name, executor) in unbounded_and_bounded(1) {
         for by_batch in [false, true] {
             let (report, returned) = channel();
-            let (pool, again) = (executor.clone(), report.clone());
+            let pool = executor.clone();
+            let again = report.clone();
             let task = Task::new(move || {
                 pool.wait_idle();
                 report.send(()).unwrap();

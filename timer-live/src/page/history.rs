@@ -172,7 +172,8 @@ mod tests {
     fn windows_have_the_changes_of_their_length() {
         let (timer, mut driver) = Timer::builder().build_manual().unwrap();
         let metrics = TimerMetrics::from_iter([&timer]);
-        let (history, start) = (History::default(), Instant::now());
+        let history = History::default();
+        let start = Instant::now();
         let at = |second: u64| add(&history, start + millis(second * 1_000), &metrics);
         let first = at(0);
         assert!(first.second.is_none() && first.minute.is_none());
@@ -182,7 +183,8 @@ mod tests {
             }
             driver.advance(MILLI);
             let recent = at(second);
-            let (short, long) = (recent.second.unwrap(), recent.minute.unwrap());
+            let short = recent.second.unwrap();
+            let long = recent.minute.unwrap();
             assert_eq!((short.length, named(&short.change, "expired")), (millis(1_000), second));
             let length = second.min(60);
             assert_eq!(long.length, millis(length * 1_000));
@@ -196,7 +198,8 @@ mod tests {
     fn a_pause_leaves_no_window() {
         let timer = Timer::new();
         let metrics = TimerMetrics::from_iter([&timer]);
-        let (history, start) = (History::default(), Instant::now());
+        let history = History::default();
+        let start = Instant::now();
         let at = |milli: u64| add(&history, start + millis(milli), &metrics);
         at(0);
         let after_a_while = at(10_000);
@@ -211,7 +214,8 @@ mod tests {
     fn many_pages_share_the_samples() {
         let timer = Timer::new();
         let metrics = TimerMetrics::from_iter([&timer]);
-        let (history, start) = (History::default(), Instant::now());
+        let history = History::default();
+        let start = Instant::now();
         for milli in (0..70_000).step_by(50) {
             let recent = add(&history, start + millis(milli), &metrics);
             let length = recent.second.map(|window| window.length);
@@ -222,7 +226,8 @@ mod tests {
 
     #[test]
     fn samples_of_many_timers_are_bounded_and_age() {
-        let (history, start) = (History::default(), Instant::now());
+        let history = History::default();
+        let start = Instant::now();
         let timer = Timer::new();
         let counts = counts(&TimerMetrics::from_iter([&timer]).snapshots()[0]);
         for second in 0..70 {
@@ -238,7 +243,8 @@ mod tests {
     #[test]
     fn a_new_timer_under_an_old_label_starts_at_zero() {
         let metrics = TimerMetrics::new();
-        let (history, start) = (History::default(), Instant::now());
+        let history = History::default();
+        let start = Instant::now();
         let first = Timer::new();
         metrics.watch(&first);
         first.new_timeout(millis(60_000), |_| {}).unwrap();

@@ -93,7 +93,8 @@ impl Collector for Blocked {
 
 #[test]
 fn stuck_collectors_hold_a_bounded_number_of_threads() {
-    let ((asked, is_asked), (may_answer, answer)) = (channel(), channel());
+    let (asked, is_asked) = channel();
+    let (may_answer, answer) = channel();
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Blocked { asked, answer: Mutex::new(answer) }));
     let server = listen(registry, Limits { clients: 2, ..PATIENT });
@@ -102,7 +103,8 @@ fn stuck_collectors_hold_a_bounded_number_of_threads() {
     ask(&waits, "/metrics");
     is_asked.recv().unwrap();
     // The oldest client is in the collectors and cannot be cut off, so the next one is.
-    let (silent, waits_too) = (connect(server.local_addr()), connect(server.local_addr()));
+    let silent = connect(server.local_addr());
+    let waits_too = connect(server.local_addr());
     assert_eq!(rest(&silent), "");
     ask(&waits_too, "/metrics");
     // The second scrape is in the collectors or waits for the first one.
@@ -115,7 +117,8 @@ fn stuck_collectors_hold_a_bounded_number_of_threads() {
 
 #[test]
 fn a_surplus_client_is_cut_off_while_all_collect() {
-    let ((asked, is_asked), (may_answer, answer)) = (channel(), channel());
+    let (asked, is_asked) = channel();
+    let (may_answer, answer) = channel();
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Blocked { asked, answer: Mutex::new(answer) }));
     let server = listen(registry, Limits { clients: 1, ..PATIENT });

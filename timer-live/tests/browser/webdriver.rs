@@ -123,7 +123,8 @@ impl Driver {
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
         stream.write_all(request.as_bytes())?;
         let mut reply = BufReader::new(stream);
-        let (mut line, mut length) = (String::new(), 0);
+        let mut line = String::new();
+        let mut length = 0;
         while reply.read_line(&mut line)? > 0 && !line.trim_end().is_empty() {
             if let Some((name, value)) =
                 line.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))

@@ -256,7 +256,8 @@ impl Collector for DropsServer {
 
 #[test]
 fn a_scrape_may_drop_its_own_server() {
-    let ((give, server), (sender, dropped)) = (channel(), channel());
+    let (give, server) = channel();
+    let (sender, dropped) = channel();
     let mut registry = Registry::default();
     registry.register_collector(Box::new(DropsServer(Mutex::new(server), sender)));
     let server = serve(registry);

@@ -64,7 +64,8 @@ fn a_site_answers_as_its_server_does() {
     for (method, path) in
         [("GET", "/"), ("HEAD", "/"), ("POST", "/"), ("GET", "/metrics"), ("GET", "/healthz"), ("GET", "/x")]
     {
-        let (own, served) = (site.respond(method, path, ""), ask(server.local_addr(), method, path, ""));
+        let own = site.respond(method, path, "");
+        let served = ask(server.local_addr(), method, path, "");
         assert_eq!(own.status(), served.status, "{method} {path}");
         for (name, value) in own.headers() {
             assert_eq!(served.header(&name.to_ascii_lowercase()), Some(value), "{method} {path}");

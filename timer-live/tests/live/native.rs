@@ -46,7 +46,9 @@ fn family<'a>(families: &'a [MetricFamily], name: &str) -> &'a MetricFamily {
 /// Returns the lower and upper bound and the count of each bucket, as Prometheus computes them.
 fn buckets(histogram: &Histogram) -> Vec<(f64, f64, i64)> {
     let base = 2_f64.powf(2_f64.powi(-histogram.schema));
-    let (mut index, mut count, mut deltas) = (0, 0, histogram.positive_delta.iter());
+    let mut index = 0;
+    let mut count = 0;
+    let mut deltas = histogram.positive_delta.iter();
     let mut buckets = Vec::new();
     for span in &histogram.positive_span {
         index += span.offset;
@@ -104,7 +106,8 @@ fn native_buckets_have_the_lags_between_their_bounds() {
         // A lag is known to 1 %, so one near a bound may be in the next bucket.
         let within =
             |low: f64, high: f64| lags.iter().filter(|lag| (low..=high).contains(&lag.as_secs_f64())).count() as i64;
-        let (least, most) = (within(lower * 1.001, upper / 1.011), within(lower / 1.011, upper * 1.001));
+        let least = within(lower * 1.001, upper / 1.011);
+        let most = within(lower / 1.011, upper * 1.001);
         assert!((least..=most).contains(&count), "{least} to {most} in {lower} to {upper}: {count}");
     }
 }
@@ -115,13 +118,15 @@ fn durable_timers_have_native_histograms() {
     use timer_durable::{BOUNDS, Due, DurableTimer, MemoryStore, Topic};
 
     const CLOSE: Topic<()> = Topic::new("close");
-    let (store, builder) = (MemoryStore::new(), DurableTimer::builder().topic(CLOSE, |_: &Due<()>| Ok(())));
+    let store = MemoryStore::new();
+    let builder = DurableTimer::builder().topic(CLOSE, |_: &Due<()>| Ok(()));
     let (timer, mut driver) = builder.build_manual(store.clone()).unwrap();
     let late = [70, 30, 9].map(Duration::from_millis);
     late.iter().for_each(|late| _ = timer.new_timeout(CLOSE, Duration::from_secs(1) - *late, &()).wait().unwrap());
     store.advance_clock(Duration::from_secs(1));
     driver.run_due();
-    let (metrics, mut registry) = (timer_metrics::DurableMetrics::new(), Registry::default());
+    let metrics = timer_metrics::DurableMetrics::new();
+    let mut registry = Registry::default();
     metrics.watch(&timer);
     metrics.register(&mut registry);
     let families = decode(&encode_to_vec(&registry).unwrap());

@@ -16,7 +16,8 @@ fn open() -> (DurableTimer, ManualDurableDriver) {
 #[test]
 fn a_scrape_removes_dropped_timers() {
     let metrics = DurableMetrics::new();
-    let ((dropped, _driver), (kept, _other_driver)) = (open(), open());
+    let (dropped, _driver) = open();
+    let (kept, _other_driver) = open();
     metrics.watch(&dropped);
     metrics.watch(&kept);
     drop(dropped);
@@ -57,9 +58,12 @@ impl Drop for Asks {
 /// of one.
 fn drop_in(scrape: fn(&DurableMetrics)) {
     let metrics = DurableMetrics::new();
-    let (is_over, scrapes) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+    let is_over = Arc::<AtomicBool>::default();
+    let scrapes = Arc::<AtomicUsize>::default();
     let scraping = thread::Builder::new().name(SCRAPER.to_owned()).spawn({
-        let (metrics, is_over, scrapes) = (metrics.clone(), is_over.clone(), scrapes.clone());
+        let metrics = metrics.clone();
+        let is_over = is_over.clone();
+        let scrapes = scrapes.clone();
         move || {
             // ORDERING: Relaxed, because the flag and the count guard no other data.
             while !is_over.load(Ordering::Relaxed) {
@@ -70,7 +74,8 @@ fn drop_in(scrape: fn(&DurableMetrics)) {
     });
     let (sender, is_met) = channel();
     let dropping = thread::spawn({
-        let (metrics, is_over) = (metrics.clone(), is_over.clone());
+        let metrics = metrics.clone();
+        let is_over = is_over.clone();
         move || {
             // ORDERING: Relaxed, as above.
             while !is_over.load(Ordering::Relaxed) {

@@ -39,7 +39,8 @@ fn scraped() -> BTreeSet<String> {
     let (timer, _driver) = known(Timer::builder().max_pending_timeouts(10));
     let metrics = TimerMetrics::new();
     metrics.watch_with(&timer, Watch::new().longest_delay(Duration::from_secs(1)));
-    let (mut registry, mut text) = (Registry::default(), String::new());
+    let mut registry = Registry::default();
+    let mut text = String::new();
     metrics.register(&mut registry);
     encode(&mut text, &registry).unwrap();
     parse(&text, Format::OpenMetrics).unwrap().names().into_iter().map(str::to_owned).collect()

@@ -13,7 +13,8 @@ use timer_metrics::DurableMetrics;
 const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 
 fn text(metrics: &DurableMetrics) -> String {
-    let (mut registry, mut text) = (Registry::default(), String::new());
+    let mut registry = Registry::default();
+    let mut text = String::new();
     metrics.register(&mut registry);
     encode(&mut text, &registry).unwrap();
     text
@@ -22,7 +23,8 @@ fn text(metrics: &DurableMetrics) -> String {
 #[test]
 fn a_scrape_has_the_counts_of_each_durable_timer() {
     const CLOSE: Topic<()> = Topic::new("close");
-    let (builder, store) = (DurableTimer::builder().name("orders"), MemoryStore::new());
+    let builder = DurableTimer::builder().name("orders");
+    let store = MemoryStore::new();
     let builder = builder.topic(CLOSE, |_: &Due<()>| Ok(())).topic_elsewhere(Topic::<()>::new("mail"));
     let (timer, mut driver) = builder.build_manual(store.clone()).unwrap();
     let twin = DurableTimer::builder().name("orders").open(Shared::new("shared")).wait().unwrap();
@@ -113,7 +115,8 @@ fn files_and_docs_name_exactly_the_series() {
     }
     let stem =
         |name: &str| ["_bucket", "_sum", "_count"].iter().fold(name.to_owned(), |name, end| name.replace(end, ""));
-    let (docs, shown) = (file("src/durable.rs"), words(&file("grafana/durable.json")));
+    let docs = file("src/durable.rs");
+    let shown = words(&file("grafana/durable.json"));
     let listed = docs.lines().filter_map(|line| Some(line.strip_prefix("/// | `")?.split_once("` | ")?.0.to_owned()));
     assert_eq!(listed.collect::<BTreeSet<_>>(), scraped.iter().map(|name| stem(name)).collect());
     for name in &scraped {

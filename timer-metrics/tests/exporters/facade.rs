@@ -19,7 +19,8 @@ fn counters_and_gauges_are_exact() {
     let (timer, _driver) = known(Timer::builder().max_pending_timeouts(9));
     let metrics = TimerMetrics::new();
     metrics.watch_with(&timer, Watch::new().longest_delay(Duration::from_millis(1_500)));
-    let (mut publisher, keeper) = (metrics.publisher(), Keeper::default());
+    let mut publisher = metrics.publisher();
+    let keeper = Keeper::default();
     // The second call must not add to the absolute values.
     publish(&mut publisher, &keeper);
     publish(&mut publisher, &keeper);
@@ -43,7 +44,8 @@ fn counters_and_gauges_are_exact() {
 #[test]
 fn each_lag_is_recorded_once_and_rounded_up() {
     let (timer, mut driver) = known(Timer::builder());
-    let (mut publisher, keeper) = (TimerMetrics::from_iter([&timer]).publisher(), Keeper::default());
+    let mut publisher = TimerMetrics::from_iter([&timer]).publisher();
+    let keeper = Keeper::default();
     publish(&mut publisher, &keeper);
     let records = keeper.take_records(LAG);
     assert_eq!(records[0], (1e-6, IN_TIME as usize));
@@ -71,7 +73,8 @@ fn many_lags_are_thinned_and_every_size_remains() {
     driver.advance(MILLI);
     timer.new_timeout_at(driver.now() - Duration::from_secs(10), |_| {}).unwrap();
     driver.advance(Duration::ZERO);
-    let (mut publisher, keeper) = (TimerMetrics::from_iter([&timer]).publisher(), Keeper::default());
+    let mut publisher = TimerMetrics::from_iter([&timer]).publisher();
+    let keeper = Keeper::default();
     publish(&mut publisher, &keeper);
     assert_eq!(keeper.take_records(LAG), [(1e-6, 9_999), (10.0, 1)]);
     assert_eq!(keeper.value("timer_runs_total{timer=timer}"), Some(40_001.0));
@@ -81,7 +84,8 @@ fn many_lags_are_thinned_and_every_size_remains() {
 fn a_dropped_timer_leaves_no_stale_gauge() {
     let (timer, _driver) = known(Timer::builder().max_pending_timeouts(9));
     let metrics = TimerMetrics::from_iter([&timer]);
-    let (mut publisher, keeper) = (metrics.publisher(), Keeper::default());
+    let mut publisher = metrics.publisher();
+    let keeper = Keeper::default();
     publish(&mut publisher, &keeper);
     drop(timer);
     publish(&mut publisher, &keeper);
@@ -99,7 +103,8 @@ fn a_dropped_timer_leaves_no_stale_gauge() {
 #[test]
 fn an_unbounded_timer_does_not_inherit_a_bound() {
     let metrics = TimerMetrics::new();
-    let (mut publisher, keeper) = (metrics.publisher(), Keeper::default());
+    let mut publisher = metrics.publisher();
+    let keeper = Keeper::default();
     let bounded = Timer::builder().max_pending_timeouts(9).build().unwrap();
     metrics.watch_with(&bounded, Watch::new().longest_delay(MILLI));
     publish(&mut publisher, &keeper);
@@ -118,7 +123,8 @@ fn an_unbounded_timer_does_not_inherit_a_bound() {
 #[test]
 fn the_counts_of_three_timers_under_a_label_add_up() {
     let metrics = TimerMetrics::new();
-    let (mut publisher, keeper) = (metrics.publisher(), Keeper::default());
+    let mut publisher = metrics.publisher();
+    let keeper = Keeper::default();
     let mut scheduled = 0;
     for runs in [3, 5, 4] {
         let (timer, mut driver) = Timer::builder().build_manual().unwrap();
@@ -142,7 +148,8 @@ fn the_counts_of_three_timers_under_a_label_add_up() {
 #[test]
 fn a_publisher_in_a_timeout_keeps_no_timer_alive() {
     let (timer, mut driver) = Timer::builder().build_manual().unwrap();
-    let (mut publisher, keeper) = (TimerMetrics::from_iter([&timer]).publisher(), Keeper::default());
+    let mut publisher = TimerMetrics::from_iter([&timer]).publisher();
+    let keeper = Keeper::default();
     let recorder = keeper.clone();
     timer.schedule_at_fixed_rate(Duration::ZERO, 10 * MILLI, move |_| publish(&mut publisher, &recorder)).unwrap();
     driver.advance(50 * MILLI);
@@ -156,7 +163,8 @@ fn a_publisher_in_a_timeout_keeps_no_timer_alive() {
 #[test]
 fn each_series_is_described_once_with_its_unit() {
     let (timer, _driver) = known(Timer::builder());
-    let (mut publisher, keeper) = (TimerMetrics::from_iter([&timer]).publisher(), Keeper::default());
+    let mut publisher = TimerMetrics::from_iter([&timer]).publisher();
+    let keeper = Keeper::default();
     publish(&mut publisher, &keeper);
     publish(&mut publisher, &keeper);
     let described = std::mem::take(&mut keeper.0.lock().unwrap().described);
@@ -179,7 +187,8 @@ fn durable_timers_are_published_by_timer_and_topic() {
 
     const CLOSE: Topic<()> = Topic::new("close");
     let durable = timer_metrics::DurableMetrics::new();
-    let (mut publisher, keeper) = (TimerMetrics::new().publisher().durable(&durable), Keeper::default());
+    let mut publisher = TimerMetrics::new().publisher().durable(&durable);
+    let keeper = Keeper::default();
     publish(&mut publisher, &keeper);
     assert_eq!(keeper.0.lock().unwrap().described.len(), 23, "there is no durable timer yet");
     let mut topics = vec![CLOSE, Topic::new("mail")];

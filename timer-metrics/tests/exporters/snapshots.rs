@@ -63,7 +63,8 @@ fn the_label_of_a_dropped_timer_is_free() {
 
 #[test]
 fn a_snapshot_has_the_settings_of_its_watch() {
-    let (told, untold) = (Timer::new(), Timer::new());
+    let told = Timer::new();
+    let untold = Timer::new();
     let metrics = TimerMetrics::new();
     metrics.watch_with(&told, Watch::new().max_pending_timeouts(7).longest_delay(Duration::from_secs(3)));
     metrics.watch(&untold);
@@ -75,7 +76,9 @@ fn a_snapshot_has_the_settings_of_its_watch() {
 #[test]
 fn the_bound_is_the_timers_unless_watch_sets_it() {
     let bounded = || Timer::builder().max_pending_timeouts(500);
-    let (own, told, unbounded) = (bounded().build().unwrap(), bounded().build().unwrap(), Timer::new());
+    let own = bounded().build().unwrap();
+    let told = bounded().build().unwrap();
+    let unbounded = Timer::new();
     let metrics = TimerMetrics::from_iter([&own]);
     metrics.watch_with(&told, Watch::new().max_pending_timeouts(7));
     metrics.watch(&unbounded);
@@ -98,9 +101,12 @@ fn a_task_dropped_by_a_scrape_may_use_the_set() {
         }
     }
     let metrics = TimerMetrics::new();
-    let (is_over, scrapes) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+    let is_over = Arc::<AtomicBool>::default();
+    let scrapes = Arc::<AtomicUsize>::default();
     let scraping = thread::Builder::new().name(SCRAPER.to_owned()).spawn({
-        let (metrics, is_over, scrapes) = (metrics.clone(), is_over.clone(), scrapes.clone());
+        let metrics = metrics.clone();
+        let is_over = is_over.clone();
+        let scrapes = scrapes.clone();
         move || {
             // ORDERING: Relaxed, because the flag and the count guard no other data.
             while !is_over.load(Ordering::Relaxed) {
@@ -111,7 +117,8 @@ fn a_task_dropped_by_a_scrape_may_use_the_set() {
     });
     let (sender, is_met) = channel();
     let dropping = thread::spawn({
-        let (metrics, is_over) = (metrics.clone(), is_over.clone());
+        let metrics = metrics.clone();
+        let is_over = is_over.clone();
         move || {
             // ORDERING: Relaxed, as above.
             while !is_over.load(Ordering::Relaxed) {

@@ -181,7 +181,8 @@ mod tests {
 
     #[test]
     fn modules_form_no_circle() {
-        let (a, b) = (("a.rs", "use crate::{\n    b::B,\n    e,\n};\nstruct A;"), ("b/c.rs", "use crate::d::D;"));
+        let a = ("a.rs", "use crate::{\n    b::B,\n    e,\n};\nstruct A;");
+        let b = ("b/c.rs", "use crate::d::D;");
         let parent = ("b.rs", "mod c;\nstruct B;");
         assert_eq!(places(&[a, b, parent, ("d.rs", "use crate::e::E;"), ("e.rs", "")]), [""; 0]);
         let found = places(&[a, b, parent, ("d.rs", "fn f() { crate::a::f() }"), ("e.rs", "use crate::a::A;")]);

@@ -96,7 +96,8 @@ mod tests {
 
     #[test]
     fn a_link_counts_without_its_target() {
-        let (words, target) = ("x".repeat(80), "y".repeat(80));
+        let words = "x".repeat(80);
+        let target = "y".repeat(80);
         let links = format!("{words} [z]({target})\n[z]: {target}{words}\n{words} <https://{target}>");
         assert!(wide("a/a.md", &links).is_empty());
         assert_eq!(wide("a/a.md", &format!("{words} [z]({target}) {words}")), [1]);

@@ -22,7 +22,8 @@ fn counts(schedule: fn(&Arc<Engine>, u64)) -> bool {
     let counted = thread::spawn(move || {
         let config = Config { may_sleep: false, ..Config::default() };
         let engine = Engine::new(config, None, DrivenBy::ManualDriver);
-        let (worker, now) = (&engine.context.backpressure, engine.context.now());
+        let worker = &engine.context.backpressure;
+        let now = engine.context.now();
         worker.set_due(now - 2 * GRACE);
         schedule(&engine, BURST - 1);
         worker.choose_slowdown(now, 1).is_some()

@@ -44,7 +44,8 @@ fn a_follower_whose_limit_passes_leaves_the_line() {
     };
     let (sender, taken) = channel();
     let consume = |limit: Option<Duration>| {
-        let (queue, sender) = (queue.clone(), sender.clone());
+        let queue = queue.clone();
+        let sender = sender.clone();
         let take = move || limit.map_or_else(|| queue.take(), |limit| queue.take_timeout(limit));
         thread::spawn(move || sender.send(take().map(Expired::into_inner)).unwrap())
     };

@@ -24,10 +24,14 @@ struct Busy {
 fn busy() -> Busy {
     let config = Config { shards: Some(1), ..Config::default() };
     let engine = Engine::new(config, None, DrivenBy::Worker);
-    let ((begun, has_begun), (end, may_end)) = (channel(), channel::<()>());
-    let (may_end, ran) = (Arc::new(Mutex::new(may_end)), Arc::new(AtomicUsize::new(0)));
+    let (begun, has_begun) = channel();
+    let (end, may_end) = channel::<()>();
+    let may_end = Arc::new(Mutex::new(may_end));
+    let ran = Arc::new(AtomicUsize::new(0));
     let task = || {
-        let (begun, may_end, ran) = (begun.clone(), may_end.clone(), ran.clone());
+        let begun = begun.clone();
+        let may_end = may_end.clone();
+        let ran = ran.clone();
         let run = move |_: &Timeout| {
             begun.send(()).unwrap();
             may_end.lock().recv().unwrap();
@@ -46,7 +50,8 @@ fn busy() -> Busy {
 impl Busy {
     /// Calls `stop` on another thread. Returns when the timer is stopped.
     fn stop<R: Send + 'static>(&self, stop: impl FnOnce(&Engine) -> R + Send + 'static) -> Receiver<R> {
-        let (engine, (said, heard)) = (self.engine.clone(), channel());
+        let engine = self.engine.clone();
+        let (said, heard) = channel();
         thread::spawn(move || said.send(stop(&engine)).unwrap());
         while !self.engine.context.is_stopped() {
             thread::yield_now();
@@ -127,7 +132,8 @@ impl std::task::Wake for Blocking {
 fn stop_and_wait_reports_entries_that_the_worker_has_not_decided() {
     let config = Config { shards: Some(1), ..Config::default() };
     let engine = Engine::new(config, Some(Box::new(|task: timer_executor::Task| task.run())), DrivenBy::Worker);
-    let ((begun, has_begun), (end, may_end)) = (channel(), channel());
+    let (begun, has_begun) = channel();
+    let (end, may_end) = channel();
     let waker = std::sync::Arc::new(Blocking { begun: Mutex::new(begun), may_end: Mutex::new(may_end) });
     let deadline = crate::deadline::Deadline::after(engine.context.now(), Duration::from_millis(2));
     assert!(engine.schedule(crate::entry::Wakeup(waker.into()), |_| deadline).is_ok());

@@ -59,7 +59,8 @@ fn a_call_at_the_gate_wakes_the_worker() {
     let engine = engine();
     let shard = engine.shards()[0];
     let core = shard.lock.try_lock().unwrap();
-    let ((used_up, is_used_up), (said, heard)) = (channel(), channel());
+    let (used_up, is_used_up) = channel();
+    let (said, heard) = channel();
     thread::scope(|scope| {
         scope.spawn(|| {
             let schedule = |delay| shard.schedule(new(&engine, delay).1, engine.context.now());
@@ -101,7 +102,9 @@ fn one_caller_at_a_time_waits_for_the_lock() {
 #[test]
 fn a_reset_wakes_the_worker_for_the_link_of_another_thread() {
     let engine = engine();
-    let (shard, alarm, now) = (engine.shards()[0], &engine.context.alarm, engine.context.now());
+    let shard = engine.shards()[0];
+    let alarm = &engine.context.alarm;
+    let now = engine.context.now();
     let (timeout, linked) = new(&engine, HOUR);
     assert!(shard.schedule(linked, now).is_some());
     for is_held in [false, true] {
@@ -173,7 +176,8 @@ fn a_turn_waits_for_several_locks_at_once() {
         assert!(shard.schedule(linked, now).is_some());
     }
     let held: Vec<_> = engine.shards().iter().map(|shard| shard.lock.try_lock().unwrap()).collect();
-    let (mut dispatcher, (said, heard)) = (Dispatcher::new(engine.clone()), channel());
+    let mut dispatcher = Dispatcher::new(engine.clone());
+    let (said, heard) = channel();
     thread::scope(|scope| {
         scope.spawn(|| said.send(dispatcher.turn_to_end(engine.context.now())).unwrap());
         let begin = Instant::now();

@@ -40,8 +40,10 @@ fn futures_outlive_their_timer() {
         let (bell, waker) = Bell::new();
         let mut cx = Context::from_waker(&waker);
         let timer = Timer::new();
-        let (mut waiting, mut unpolled) = (timer.sleep(HOUR), timer.sleep(20 * MILLI));
-        let (mut call, mut ticks) = (timer.timeout(HOUR, pending::<()>()), timer.interval(HOUR));
+        let mut waiting = timer.sleep(HOUR);
+        let mut unpolled = timer.sleep(20 * MILLI);
+        let mut call = timer.timeout(HOUR, pending::<()>());
+        let mut ticks = timer.interval(HOUR);
         assert!(poll(&mut waiting, &waker).is_pending() && poll(&mut call, &waker).is_pending());
         assert!(ticks.poll_tick(&mut cx).is_ready() && ticks.poll_tick(&mut cx).is_pending());
         end(timer);
@@ -101,7 +103,8 @@ fn a_refused_future_of_a_manual_timer_stays_pending() {
     let (bell, waker) = Bell::new();
     let mut first = timer.sleep(SECOND);
     assert!(poll(&mut first, &waker).is_pending());
-    let (mut second, mut call) = (timer.sleep(SECOND), timer.timeout(SECOND, pending::<()>()));
+    let mut second = timer.sleep(SECOND);
+    let mut call = timer.timeout(SECOND, pending::<()>());
     assert!(poll(&mut second, &waker).is_pending() && poll(&mut call, &waker).is_pending());
     assert_eq!(poll(&mut timer.timeout(SECOND, ready(7)), &waker), Poll::Ready(Ok(7)), "it needs no permit");
     drop(waker);

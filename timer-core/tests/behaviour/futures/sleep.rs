@@ -163,7 +163,8 @@ fn a_reset_keeps_the_waker() {
 fn a_sleep_reset_to_now_is_due() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let (bell, waker) = Bell::new();
-    let (mut zero, mut past) = (timer.sleep(HOUR), timer.sleep(HOUR));
+    let mut zero = timer.sleep(HOUR);
+    let mut past = timer.sleep(HOUR);
     assert!(poll(&mut zero, &waker).is_pending() && poll(&mut past, &waker).is_pending());
     zero.reset_after(Duration::ZERO);
     past.reset_at(timer.now() - SECOND);
@@ -174,7 +175,8 @@ fn a_sleep_reset_to_now_is_due() {
 #[test]
 fn the_deadline_counts_from_the_last_call_before_the_first_poll() {
     let (timer, mut driver) = manual(WHEELS[0]);
-    let (mut made, mut moved) = (timer.sleep(10 * SECOND), timer.sleep(HOUR));
+    let mut made = timer.sleep(10 * SECOND);
+    let mut moved = timer.sleep(HOUR);
     moved.reset_at(timer.now() + 10 * SECOND);
     assert_eq!(moved.deadline(), made.deadline());
     driver.advance(9 * SECOND);

@@ -22,7 +22,8 @@ fn exact(timer: &Timer) {
 }
 
 async fn work(timer: Timer, seed: u64, rounds: u64) {
-    let (mut kept, mut random) = (timer.sleep(MILLI), Rng::with_seed(seed));
+    let mut kept = timer.sleep(MILLI);
+    let mut random = Rng::with_seed(seed);
     for _ in 0..rounds {
         timer.timeout(30 * SECOND, tokio::task::yield_now()).await.unwrap();
         match random.u8(..16) {
@@ -161,7 +162,8 @@ fn drops_race_the_turn_on_another_thread() {
     let timer = Timer::builder().tick_duration(MICRO).build().unwrap();
     let (sender, sleeps) = std::sync::mpsc::channel::<Sleep>();
     let dropper = std::thread::spawn(move || sleeps.into_iter().for_each(drop));
-    let (mut ready, mut random) = (0, Rng::with_seed(30));
+    let mut ready = 0;
+    let mut random = Rng::with_seed(30);
     for _ in 0..10 * ROUNDS {
         let mut sleep = timer.sleep(random.micros(30));
         if poll(&mut sleep, Waker::noop()) == Poll::Pending {

@@ -35,7 +35,8 @@ fn a_waker_may_poll_and_reset_inline() {
     let (timer, mut driver) = manual(WHEELS[0]);
     let sleep = shared(timer.sleep(SECOND));
     let (bell, waker) = Bell::new();
-    let (inside, again) = (sleep.clone(), waker.clone());
+    let inside = sleep.clone();
+    let again = waker.clone();
     let inline = Hook::waker(move || {
         assert!(poll_shared(&inside, &again));
         inside.lock().unwrap().as_mut().unwrap().reset_after(SECOND);
@@ -129,7 +130,8 @@ fn a_waker_may_drop_many_sleeps() {
     let (sender, woken) = std::sync::mpsc::channel();
     let sleeps: Arc<Mutex<Vec<Sleep>>> = Arc::default();
     for nth in 0..100 {
-        let (inside, sender) = (sleeps.clone(), sender.clone());
+        let inside = sleeps.clone();
+        let sender = sender.clone();
         let waker = Hook::waker(move || {
             // The same batch is just waking some of these sleeps.
             let all = std::mem::take(&mut *inside.lock().unwrap());

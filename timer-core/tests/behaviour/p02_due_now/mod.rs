@@ -35,7 +35,8 @@ fn the_worker_runs_due_timeouts_at_once() {
             assert!(moved.reset(Duration::ZERO));
             assert_eq!(next(&received), "moved");
         }
-        let (again, inner) = (timer.clone(), tell("from a task"));
+        let again = timer.clone();
+        let inner = tell("from a task");
         accepted(timer.new_timeout(Duration::ZERO, move |_| drop(accepted(again.new_timeout(Duration::ZERO, inner)))));
         assert_eq!(next(&received), "from a task");
         let first = tell("first run");

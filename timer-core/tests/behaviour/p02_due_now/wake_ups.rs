@@ -83,7 +83,8 @@ fn never_sent_to_sleep(builder: TimerBuilder) {
     let over = Arc::new(AtomicBool::new(false));
     let others: Vec<_> = (0..2)
         .map(|_| {
-            let (timer, over) = (timer.clone(), over.clone());
+            let timer = timer.clone();
+            let over = over.clone();
             std::thread::spawn(move || {
                 while !over.load(SeqCst) {
                     accepted(timer.new_timeout(HOUR, |_| {})).cancel();

@@ -92,7 +92,8 @@ fn later_timeouts_wake_no_worker_under_load() {
         accepted(timer.new_timeout(HOUR, |_| {}));
     }
     watch_for(20 * MILLI);
-    let (before, turns) = (sleeps("load-sleeps"), timer.stats().turns);
+    let before = sleeps("load-sleeps");
+    let turns = timer.stats().turns;
     for _ in 0..50_000 {
         accepted(timer.new_timeout(2 * HOUR, |_| {})).cancel();
     }

@@ -89,7 +89,8 @@ fn a_task_on_the_worker_may_drop_the_last_handle() {
     let (timer, ended) = with_drop_signal();
     let seat = Arc::new(Mutex::new(Some(timer.clone())));
     let last = seat.clone();
-    let ((done, reached), (dropped, may_drop)) = (channel(), channel());
+    let (done, reached) = channel();
+    let (dropped, may_drop) = channel();
     let ledger = Ledger::new();
     let ends: Vec<_> = (0..50)
         .map(|id| {

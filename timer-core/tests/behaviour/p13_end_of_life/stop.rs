@@ -93,7 +93,8 @@ fn every_stop_waits_for_the_task_on_the_worker() {
     next(&inside);
     let stops: Vec<_> = (0..2)
         .map(|_| {
-            let (timer, quiet) = (timer.clone(), quiet.clone());
+            let timer = timer.clone();
+            let quiet = quiet.clone();
             std::thread::spawn(move || {
                 timer.stop().unwrap();
                 quiet.load(SeqCst)

@@ -26,7 +26,8 @@ fn keeping() -> (Timer, ManualDriver, KeepingExecutor) {
 #[test]
 fn the_wait_in_a_pool_shows_in_the_statistics() {
     let (timer, mut driver, pool) = keeping();
-    let (inner, inside) = (timer.clone(), Arc::new(Mutex::new(None)));
+    let inner = timer.clone();
+    let inside = Arc::new(Mutex::new(None));
     let seen = inside.clone();
     accepted(timer.new_timeout(SECOND, move |_| *seen.lock().unwrap() = Some(inner.stats())));
     accepted(timer.new_timeout(SECOND, |_| {}));

@@ -105,7 +105,8 @@ fn far_spawn(bytes: &mut Unstructured<'_>, run: Vec<Op>) -> Result<Spawn> {
         6 => Kind::Rate(magnitude(bytes, 44, 53)?),
         _ => Kind::Delay(magnitude(bytes, 44, 53)?),
     };
-    let (when, runs) = (When::In(magnitude(bytes, 10, 57)?), bytes.int_in_range(1..=8)?);
+    let when = When::In(magnitude(bytes, 10, 57)?);
+    let runs = bytes.int_in_range(1..=8)?;
     Ok(Spawn { kind, when, run, end: Vec::new(), panics: false, hook_panics: false, runs })
 }
 
@@ -186,7 +187,8 @@ fn index(bytes: &mut Unstructured<'_>) -> Result<usize> {
 
 fn edge(bytes: &mut Unstructured<'_>) -> Result<Duration> {
     let unit = *bytes.choose(&edges::UNITS)?;
-    let (k, in_units) = (bytes.int_in_range(0..=edges::TOP)?, bytes.ratio(1, 2)?);
+    let k = bytes.int_in_range(0..=edges::TOP)?;
+    let in_units = bytes.ratio(1, 2)?;
     Ok(edges::edge(unit, k, bytes.int_in_range(-1..=1)?, in_units))
 }
 

@@ -99,7 +99,8 @@ impl World {
     }
 
     fn compare_timetable(&self) {
-        let (timetable, model) = (self.timer.timetable(), self.model());
+        let timetable = self.timer.timetable();
+        let model = self.model();
         let due = |within: u128| model.waiting().filter(|id| model.slots[*id].deadline <= model.now + within).count();
         for within in [0, 1, 7, 60, 600, 3_600, 7 * 3_600, 86_400].map(Duration::from_secs) {
             assert_eq!(timetable.due_within(within), due(within.as_nanos()) as u64, "within {within:?}");

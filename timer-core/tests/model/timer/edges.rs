@@ -15,7 +15,9 @@ pub(crate) fn nanos(nanos: u128) -> Duration {
 
 /// Returns 2^k units, and that many units or nanoseconds beside it.
 pub(crate) fn edge(unit: u64, k: u32, beside: i8, in_units: bool) -> Duration {
-    let (edge, unit, beside) = (1i128 << k, i128::from(unit), i128::from(beside));
+    let edge = 1i128 << k;
+    let unit = i128::from(unit);
+    let beside = i128::from(beside);
     let edge = if in_units { (edge + beside) * unit } else { edge * unit + beside };
     nanos(edge as u128)
 }

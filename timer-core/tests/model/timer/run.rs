@@ -63,7 +63,8 @@ struct Case {
 
 impl Case {
     fn new(setup: &Setup) -> Self {
-        let (deferred, unruly) = (Arc::new(Deferred::default()), Arc::new(Unruly::default()));
+        let deferred = Arc::new(Deferred::default());
+        let unruly = Arc::new(Unruly::default());
         let known: [WorldSlot; 3] = [deferred.known.clone(), unruly.known.clone(), WorldSlot::default()];
         let mut builder = Timer::builder().wheel(setup.wheel).missed_runs(setup.missed_runs);
         if let Some(bound) = setup.bound {

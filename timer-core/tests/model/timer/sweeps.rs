@@ -28,7 +28,9 @@ fn rotations(uptime: Duration) -> impl Iterator<Item = u128> {
 }
 
 fn once(delay: u128) -> Spawn {
-    let (when, run, end) = (When::In(nanos(delay)), Vec::new(), Vec::new());
+    let when = When::In(nanos(delay));
+    let run = Vec::new();
+    let end = Vec::new();
     Spawn { kind: Kind::Once, when, run, end, panics: false, hook_panics: false, runs: 1 }
 }
 
@@ -44,7 +46,8 @@ fn timeouts_a_rotation_away_hide_none() {
             let mut ops = vec![Op::ScheduleAll(all), Op::Advance(Duration::from_nanos(15))];
             ops.extend((0..far.len()).step_by(6).map(|id| Op::Reset(Target::Any(id), When::In(nanos(id as u128 + 1)))));
             ops.push(Op::CancelAll((3..far.len()).step_by(6).map(Target::Any).collect()));
-            let (mode, missed_runs) = (Mode::Immediate, MissedTickBehavior::Skip);
+            let mode = Mode::Immediate;
+            let missed_runs = MissedTickBehavior::Skip;
             run(&Setup { wheel, mode, uptime, bound: None, missed_runs, end: End::RunDry }, &ops);
         }
     }

@@ -120,7 +120,8 @@ impl Model {
 
     /// Ends the run of a task. `due` is its deadline at the start of the run.
     pub(crate) fn end_run(&mut self, id: usize, due: u128) {
-        let (now, missed_runs) = (self.now, self.missed_runs);
+        let now = self.now;
+        let missed_runs = self.missed_runs;
         let slot = &mut self.slots[id];
         if slot.spawn.panics {
             slot.uncounted = true;

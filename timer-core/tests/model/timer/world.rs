@@ -274,7 +274,9 @@ impl World {
     pub(crate) fn run(self: &Arc<Self>, id: usize, timeout: &Timeout) -> bool {
         let mut model = self.model();
         let handed_back = model.begin_run(id, self.mode.is_inline());
-        let (due, panics, script) = (model.slots[id].deadline, model.slots[id].spawn.panics, model.run_script(id));
+        let due = model.slots[id].deadline;
+        let panics = model.slots[id].spawn.panics;
+        let script = model.run_script(id);
         drop(model);
         assert_eq!(self.nanos(timeout.deadline()), due, "{id} got the handle of another timeout");
         let own = Some((id, timeout));
@@ -302,7 +304,8 @@ impl World {
         assert!(matches!(slot.state, State::Cancelled | State::HandedBack), "the hook of {id} ran in {:?}", slot.state);
         assert!(!std::mem::replace(&mut slot.hook_called, true), "the hook of {id} ran twice");
         assert!(!slot.freed, "the hook of {id} ran after its captures were dropped");
-        let (script, panics) = (slot.spawn.end.clone(), slot.spawn.hook_panics);
+        let script = slot.spawn.end.clone();
+        let panics = slot.spawn.hook_panics;
         let caught = panics && (slot.contained || slot.state == State::HandedBack);
         drop(model);
         assert!(timeout.is_cancelled());

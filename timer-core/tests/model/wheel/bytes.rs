@@ -34,7 +34,8 @@ impl Case {
         let bytes = &mut bytes;
         // Many removals turn `next_deadline` into a bound, so cases without removals test it most
         // strictly.
-        let (uptime, removals) = (uptime(bytes)?, bytes.ratio(2, 3)?);
+        let uptime = uptime(bytes)?;
+        let removals = bytes.ratio(2, 3)?;
         let mut ops = Vec::new();
         while !bytes.is_empty() {
             ops.push(op(bytes)?);
@@ -88,7 +89,8 @@ fn edge(bytes: &mut Unstructured<'_>) -> Result<u64> {
     Ok(match bytes.int_in_range(0u8..=12)? {
         0..=3 => power(bytes, 48)?,
         4..=5 => {
-            let (level, slots) = (bytes.int_in_range(0u32..=7)?, bytes.int_in_range(1u64..=299)?);
+            let level = bytes.int_in_range(0u32..=7)?;
+            let slots = bytes.int_in_range(1u64..=299)?;
             (slots << (level * 6)).wrapping_add_signed(offset(bytes)?.into())
         }
         6..=8 => bytes.int_in_range(0..=19)?,

@@ -120,7 +120,8 @@ fn labels(mut rest: &str) -> Option<(Labels, &str)> {
     let mut labels = Labels::new();
     loop {
         let (key, value) = rest.split_once("=\"")?;
-        let (mut unescaped, mut chars) = (String::new(), value.char_indices());
+        let mut unescaped = String::new();
+        let mut chars = value.char_indices();
         let end = loop {
             match chars.next()? {
                 (at, '"') => break at + 1,
