@@ -5,6 +5,8 @@
 //! No other module of this crate names `std::sync`, `std::thread` or `parking_lot`, because this
 //! crate's `clippy.toml` forbids it.
 
+#[allow(clippy::disallowed_types, reason = "no model checks it")]
+mod cgroup;
 #[cfg(all(feature = "__tests", not(timer_loom)))]
 #[allow(clippy::disallowed_types, reason = "no model checks it")]
 pub(crate) mod holds;
@@ -20,6 +22,9 @@ mod real;
 #[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "this module is the facade for them")]
 mod system;
 
+pub(crate) use cgroup::Cgroup;
+#[cfg(all(test, not(timer_loom)))]
+pub(crate) use cgroup::tests as cgroup_tests;
 pub(crate) use lock::{Guard, Lock};
 #[cfg(all(test, timer_loom))]
 pub(crate) use model::*;

@@ -37,11 +37,15 @@
 
 mod cause;
 mod parts;
+mod quota;
 mod timeline;
 mod worst;
 
 pub use cause::Cause;
 pub use parts::Lateness;
+pub use quota::QuotaWatch;
+#[cfg(all(test, not(timer_loom)))]
+pub(crate) use quota::tests::Throttled;
 #[cfg(all(test, not(timer_loom)))]
 pub(crate) use timeline::SPLITS;
 pub use timeline::Timeline;

@@ -106,8 +106,13 @@ impl<C: Cause> Lateness<C> {
 
     /// Moves the part of a cause to another one.
     pub fn reassign(&mut self, from: C, to: C) {
-        let part = std::mem::take(&mut self.nanos.as_mut()[from.index()]);
-        self.add_nanos(to, part);
+        self.move_nanos(from, to, self.part_nanos(from));
+    }
+
+    /// Moves `nanos`, at most the part of `from`, to another cause.
+    pub(super) fn move_nanos(&mut self, from: C, to: C, nanos: Nanos) {
+        self.nanos.as_mut()[from.index()] -= nanos;
+        self.add_nanos(to, nanos);
     }
 
     /// Returns the parts in nanoseconds, each at the index of its cause.

@@ -103,6 +103,51 @@ impl<C: Cause> Timeline<C> {
         self.limit = MIN_MARKS.max(2 * kept);
     }
 
+    /// Moves up to `time` of the part that `from` has since `since` to another cause, the latest
+    /// part first.
+    #[cold]
+    pub(super) fn reassign(&mut self, since: Nanos, from: C, to: C, time: Nanos) {
+        if time == 0 {
+            return;
+        }
+        let mut left = time;
+        let mut begin = since;
+        let mut end = &self.end;
+        for mark in self.marks.iter().rev() {
+            let part = end.spent.part_nanos(from) - mark.spent.part_nanos(from);
+            if part >= left {
+                let length = u128::from(end.at - mark.at) * u128::from(left) / u128::from(part.max(1));
+                begin = since.max(end.at - u64::try_from(length).unwrap_or(0));
+                break;
+            }
+            left -= part;
+            end = mark;
+        }
+        let first = self.divide(begin);
+        let before = self.marks.get(first).map_or(0, |mark| mark.spent.part_nanos(from));
+        for mark in self.marks.iter_mut().skip(first + 1).chain([&mut self.end]) {
+            let part = mark.spent.part_nanos(from) - before;
+            mark.spent.move_nanos(from, to, part);
+            if mark.cause == from {
+                mark.cause = to;
+            }
+        }
+    }
+
+    /// Returns the index of the mark at `at`, which is added in the middle of a segment.
+    fn divide(&mut self, at: Nanos) -> usize {
+        let next = self.marks.partition_point(|mark| mark.at <= at);
+        let end = self.marks.get(next).unwrap_or(&self.end);
+        let Some(begin) = next.checked_sub(1).and_then(|index| self.marks.get(index)) else { return 0 };
+        if begin.at < at && at < end.at {
+            let mut mark = Mark { at, spent: begin.spent, ..*end };
+            mark.spent.add_all(&end.spent.since(&begin.spent).share(at - begin.at, end.at - begin.at));
+            self.marks.insert(next, mark);
+            return next;
+        }
+        next - 1
+    }
+
     /// Splits the time from `from` to `until`. The time behind the end of the timeline has no cause
     /// and is left out.
     pub fn split(&self, from: u64, until: u64) -> Lateness<C> {

@@ -207,6 +207,7 @@ impl Batch {
             return Handover { due, at: now, before: None };
         }
         if self.handover.at != now {
+            self.timeline.name_quota(due);
             let before = Some(Arc::new(self.timeline.causes().clone()));
             self.handover = Handover { due, at: now, before };
         }
@@ -223,10 +224,12 @@ impl Batch {
         }
         let context = &*engine.context;
         let now = context.now();
+        self.timeline.name_quota(self.queued.first_due());
         self.queued.split(self.timeline.causes(), context, &mut self.slow);
         self.size = BATCH.min(2 * self.size);
         if ran > 0 {
             let blame = self.attribute(ran, began, now);
+            self.timeline.name_quota(self.ran.first_due());
             self.ran.split(self.timeline.causes(), context, &mut self.slow);
             self.slow.record(engine, ran, began, now, blame);
             self.ran.record(&context.counters.inline_lag, now);

@@ -55,6 +55,12 @@ impl Runs {
         self.runs.len()
     }
 
+    /// Returns the time at which the first run was due, or the end of time if there is none.
+    #[inline]
+    pub(super) fn first_due(&self) -> Nanos {
+        self.runs.iter().map(|run| run.due).min().unwrap_or(Nanos::MAX)
+    }
+
     /// Adds a run that was linked under `tick`. Returns the time at which it was due.
     #[inline]
     pub(super) fn push(&mut self, deadline: Nanos, tick: u64, kind: TaskKind, context: &TimerContext) -> Nanos {

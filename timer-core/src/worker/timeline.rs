@@ -5,9 +5,9 @@
 //! the [timeline](crate::lateness::Timeline). Therefore its parts add up to it.
 
 use crate::counters::Counter;
-use crate::counters::LateCause::{self, Executor, Lock, System, Tasks, Turn};
+use crate::counters::LateCause::{self, Executor, Lock, Quota, System, Tasks, Turn};
 use crate::deadline::Nanos;
-use crate::lateness;
+use crate::lateness::{self, QuotaWatch};
 use crate::sync::cpu_use;
 use std::mem;
 
@@ -27,11 +27,17 @@ pub(super) struct Timeline {
     /// The time of the last note, with the CPU time of the thread and the number of times it had
     /// blocked. Stays `None` on virtual time.
     cpu_use: Option<(Nanos, (u64, usize))>,
+    quota: QuotaWatch,
 }
 
 impl Default for Timeline {
     fn default() -> Self {
-        Self { causes: lateness::Timeline::new(System, RESOLUTION), lock_waits: 0, cpu_use: None }
+        Self {
+            causes: lateness::Timeline::new(System, RESOLUTION),
+            lock_waits: 0,
+            cpu_use: None,
+            quota: QuotaWatch::default(),
+        }
     }
 }
 
@@ -40,6 +46,17 @@ impl Timeline {
     #[inline]
     pub(super) fn causes(&self) -> &lateness::Timeline<LateCause> {
         &self.causes
+    }
+
+    /// Watches the CPU quota from now on. Not called on virtual time.
+    pub(super) fn watch_quota(&mut self, quota: QuotaWatch) {
+        self.quota = quota;
+    }
+
+    /// Gives the quota its part of the time from `due` to the end of the timeline.
+    #[inline]
+    pub(super) fn name_quota(&mut self, due: Nanos) {
+        self.quota.name(&mut self.causes, due, System, Quota);
     }
 
     /// Extends the timeline to `now`.

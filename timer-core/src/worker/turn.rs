@@ -37,6 +37,7 @@ use super::visit::Visit;
 use crate::counters::LateCause;
 use crate::deadline::{IMMEDIATE, Nanos};
 use crate::engine::{Engine, run_abandoned};
+use crate::lateness::QuotaWatch;
 use crate::shard::{VisitOutcome, VisitStep};
 use crate::sync::Arc;
 
@@ -48,13 +49,17 @@ pub(crate) struct Dispatcher {
     pub(crate) engine: Arc<Engine>,
     /// One for each shard. Tasks run only after all shards that are due have been visited.
     visits: Box<[Visit]>,
-    batch: Batch,
+    pub(super) batch: Batch,
 }
 
 impl Dispatcher {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
         let visits = engine.shards().iter().map(|shard| Visit::new(shard)).collect();
-        Self { engine, visits, batch: Batch::default() }
+        let mut batch = Batch::default();
+        if !engine.context.present.is_virtual() {
+            batch.timeline.watch_quota(QuotaWatch::of_this_process());
+        }
+        Self { engine, visits, batch }
     }
 
     /// Returns the time since which entries of open visits have been due. Returns `None` if no

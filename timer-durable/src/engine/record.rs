@@ -10,13 +10,14 @@ use super::id_map::IdSet;
 use super::timeline::Timeline;
 use crate::TimeoutId;
 use crate::figures::Figures;
-use crate::lateness::DurableLateCause::{self, Lease, PutBack, Rate, Store, System};
+use crate::lateness::DurableLateCause::{self, Lease, PutBack, Quota, Rate, Store, System};
 use crate::lateness::DurableLateness;
 use crate::store::Micros;
 use crate::time::between;
 use crate::transaction::Attempt;
 use std::collections::HashMap;
 use std::sync::Arc;
+use timer_core::lateness::QuotaWatch;
 
 /// The time between two reports of a topic without a handler.
 const REPORT_PAUSE: Micros = 60_000_000;
@@ -60,10 +61,10 @@ pub(super) struct Wait<'q> {
 }
 
 impl Record {
-    pub(super) fn new(figures: Arc<Figures>, now: Micros) -> Self {
+    pub(super) fn new(figures: Arc<Figures>, now: Micros, quota: QuotaWatch) -> Self {
         Self {
             figures,
-            timeline: Timeline::new(now),
+            timeline: Timeline::new(now, quota),
             asleep: System,
             gained: Micros::MIN,
             known: IdSet::default(),
@@ -109,8 +110,9 @@ impl Record {
     }
 
     /// Splits the lateness of an attempt that begins at `now` and has waited here since `from`.
-    pub(super) fn split(&self, attempt: &Attempt, from: Micros, wait: &Wait<'_>, now: Micros) -> DurableLateness {
+    pub(super) fn split(&mut self, attempt: &Attempt, from: Micros, wait: &Wait<'_>, now: Micros) -> DurableLateness {
         let due = attempt.due.min(now);
+        self.timeline.name_quota(from);
         // The delay of a retry has been chosen, so the lateness counts from its end.
         let planned = if attempt.tries() == 1 { attempt.planned.min(due) } else { due };
         let mut lateness = DurableLateness::default();
@@ -122,6 +124,7 @@ impl Record {
             let paced = wait.paced.clamp(from, until);
             let mut by_rate = self.timeline.split(from, paced);
             by_rate.reassign(System, Rate);
+            by_rate.reassign(Quota, Rate);
             by_rate.reassign(Store, Rate);
             rest.add_all(&by_rate);
             rest.add_all(&self.timeline.split(paced, until));
@@ -135,6 +138,9 @@ impl Record {
         }
         add(from, now);
         rest.reassign(System, wait.cause);
+        if wait.cause != System {
+            rest.reassign(Quota, wait.cause);
+        }
         lateness.add_all(&rest);
         lateness
     }

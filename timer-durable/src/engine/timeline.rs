@@ -7,7 +7,7 @@
 use crate::lateness::{DurableLateCause, DurableLateness};
 use crate::store::Micros;
 use crate::time::between;
-use timer_core::lateness;
+use timer_core::lateness::{self, QuotaWatch};
 
 /// An interval of any length is split to about 6 %. There are up to about 1,500 segments.
 const RESOLUTION: u64 = 16;
@@ -16,11 +16,19 @@ pub(super) struct Timeline {
     begin: Micros,
     /// In nanoseconds since `begin`.
     causes: lateness::Timeline<DurableLateCause>,
+    quota: QuotaWatch,
 }
 
 impl Timeline {
-    pub(super) fn new(now: Micros) -> Self {
-        Self { begin: now, causes: lateness::Timeline::new(DurableLateCause::System, RESOLUTION) }
+    /// Creates an empty timeline. `quota` finds nothing on virtual time.
+    pub(super) fn new(now: Micros, quota: QuotaWatch) -> Self {
+        Self { begin: now, causes: lateness::Timeline::new(DurableLateCause::System, RESOLUTION), quota }
+    }
+
+    /// Gives the CPU quota its part of the time from `due` to the end of the timeline.
+    pub(super) fn name_quota(&mut self, due: Micros) {
+        let due = self.nanos(due);
+        self.quota.name(&mut self.causes, due, DurableLateCause::System, DurableLateCause::Quota);
     }
 
     /// Extends the timeline to `now`.
@@ -47,16 +55,16 @@ mod tests {
 
     #[test]
     fn the_time_before_the_beginning_is_the_lease() {
-        let mut timeline = Timeline::new(100);
+        let mut timeline = Timeline::new(100, QuotaWatch::default());
         let split = |timeline: &Timeline, from, until| {
             let split = timeline.split(from, until);
             DurableLateCause::ALL.map(|cause| split.part(cause).as_micros()).to_vec()
         };
-        assert_eq!(split(&timeline, 70, 90), [20, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(split(&timeline, 70, 90), [20, 0, 0, 0, 0, 0, 0, 0, 0]);
         timeline.extend(150, DurableLateCause::Places);
         timeline.extend(160, DurableLateCause::Store);
         timeline.extend(160, DurableLateCause::System);
-        assert_eq!(split(&timeline, 70, 160), [30, 0, 0, 0, 50, 10, 0, 0]);
-        assert_eq!(split(&timeline, 110, 120), [0, 0, 0, 0, 10, 0, 0, 0]);
+        assert_eq!(split(&timeline, 70, 160), [30, 0, 0, 0, 50, 10, 0, 0, 0]);
+        assert_eq!(split(&timeline, 110, 120), [0, 0, 0, 0, 10, 0, 0, 0, 0]);
     }
 }

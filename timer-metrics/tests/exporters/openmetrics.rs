@@ -123,7 +123,7 @@ fn the_lateness_of_all_causes_is_the_sum_of_the_lags() {
     let parts = scrape.samples().filter(|sample| sample.name == "timer_lateness_seconds_total");
     let parts: Vec<(&str, f64)> = parts.map(|sample| (sample.labels["cause"].as_str(), sample.value)).collect();
     let causes: Vec<&str> = parts.iter().map(|(cause, _)| *cause).collect();
-    assert_eq!(causes, ["tick", "system", "lock", "tasks", "turn", "executor"]);
+    assert_eq!(causes, ["tick", "system", "quota", "lock", "tasks", "turn", "executor"]);
     let sum: f64 = parts.iter().map(|(_, seconds)| seconds).sum();
     assert!((sum - scrape.value("timer_start_lag_seconds_sum", "timer")).abs() < 1e-9, "{parts:?}");
     // The tasks were due before they were scheduled, when the driver took no turn.

@@ -5,7 +5,7 @@ use crate::counters::{LateCause, LateRun};
 use crate::deadline::{Deadline, Nanos};
 use crate::engine::Engine;
 use crate::entry::{Closure, Hooked, Timeout, TimerTask};
-use crate::lateness::SPLITS;
+use crate::lateness::{SPLITS, Throttled};
 use crate::sync::{Arc, Mutex};
 use crate::worker::Dispatcher;
 use std::time::Duration;
@@ -67,6 +67,18 @@ impl World {
         assert_eq!(worst.lateness.main_cause(), Some(cause), "{worst:?}");
         *worst
     }
+}
+
+#[test]
+fn a_quota() {
+    let group = Throttled::new();
+    let mut world = World::new(MILLI, None);
+    world.dispatcher.batch.timeline.watch_quota(group.watch());
+    world.schedule(START + 10 * MILLI, || {});
+    group.set(7_600);
+    world.turn(START + 410 * MILLI);
+    let worst = world.assert_cause(LateCause::Quota);
+    assert_eq!(worst.lateness.part(LateCause::Quota), Duration::from_millis(400), "as much as the system had");
 }
 
 #[test]

@@ -56,6 +56,7 @@ use crate::shutdown::Shutdown;
 use crate::store::{Store, StoreError};
 use crossbeam_channel::{Receiver, Sender};
 use std::sync::Arc;
+use timer_core::lateness::QuotaWatch;
 use timer_executor::{PanicMessage, panics};
 
 /// Whether the keeper goes on.
@@ -101,13 +102,14 @@ impl Keeper {
         let settings = Arc::new(settings);
         let clock = PauseClock::new(settings.settle.is_some(), now);
         let term = Term::new(shutdown.clone(), || store.lease_end());
+        let quota = if clock.is_virtual() { QuotaWatch::default() } else { QuotaWatch::of_this_process() };
         let mut keeper = Self {
             store,
             unwritten: Unwritten::new(clock),
             queue: Queue::new(settings.clone(), now),
             attempts: Attempts::new(settings.clone(), instance),
             executors: Executors::new(settings.clone(), term, sender),
-            record: Record::new(figures, now),
+            record: Record::new(figures, now, quota),
             retention: Retention::new(&settings),
             failures: Failures::new(clock),
             stopping: Stopping::new(shutdown),
