@@ -33,8 +33,9 @@ pub(crate) fn now() -> Nanos {
     nanos_of(Instant::now())
 }
 
-/// Returns the time from now until `when`, or zero if it has come. Threads wait for this duration and
-/// not until an instant, because a library that fakes the clock of [`Instant`] does not fake [`now`].
+/// Returns the time from now until `when`, or zero if it has come. Threads wait for this duration,
+/// not until an instant, because a library that fakes the clock of [`Instant`] does not fake
+/// [`now`].
 pub(crate) fn until(when: Nanos) -> Duration {
     Duration::from_nanos(when.saturating_sub(now()))
 }

@@ -19,17 +19,20 @@ use crate::chores::{WITHOUT_FEATURES, browser, docs, metrics_e2e, stress};
 use crate::crates::{LIBRARIES, each_feature, features, is_heavy, metadata};
 use crate::run::{Failure, Result, flags_and, log_to, need, run};
 use crate::steps::{self, Phase, Step, Work::Call, Work::Cargo};
-use crate::{api, attempts, flags, fuzz, loom, lowest, mutants, package, platforms, resolve, rustdoc, sanitize, tidy};
+use crate::{
+    api, attempts, flags, fuzz, loom, lowest, mutants, package, platforms, recipes, resolve, rustdoc, sanitize, tidy,
+};
 
 /// The everyday steps, the quick ones first.
 const STEPS: &[Step] = &[
-    // The fuzz targets and the drivers are other workspaces.
+    // The fuzz targets, the drivers and the recipes are other workspaces.
     (
         "fmt",
         Cargo(&[
             "fmt --all --check",
             "fmt --manifest-path timer-core/fuzz/Cargo.toml --check",
             "fmt --manifest-path timer-durable-postgres/drivers/Cargo.toml --check",
+            "fmt --manifest-path examples/recipes/Cargo.toml --check",
         ]),
     ),
     // The tests contain this step too, but here it reports before anything is compiled.
@@ -71,6 +74,8 @@ const LONG: &[Step] = &[
     // The features that take long to compile, and the private pages of the programs.
     ("heavy", Cargo(&["clippy {heavy} --all-targets -- -D warnings", "test --no-fail-fast {heavy} --tests --benches"])),
     ("docs", Call(|sh| docs(sh, ""))),
+    // Simulators take long to compile.
+    ("recipes", Call(recipes::command)),
     sanitize::ASAN,
     sanitize::TSAN,
     sanitize::MEMCHECK,

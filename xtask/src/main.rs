@@ -19,6 +19,7 @@ mod lowest;
 mod mutants;
 mod package;
 mod platforms;
+mod recipes;
 mod resolve;
 mod run;
 mod rustdoc;

@@ -8,6 +8,8 @@
 //! - Miri interprets the tests of the modules with unsafe code, and finds undefined behavior that
 //!   has no effect yet, such as a wrong alias or too weak an ordering.
 //!
+//! The last two also watch the first programs of the crates, as users watch theirs.
+//!
 //! Helgrind is absent, because it models locks but no atomics, and all its reports would be false.
 
 use std::path::Path;
@@ -15,6 +17,7 @@ use std::path::Path;
 use xshell::{Shell, cmd};
 
 use crate::flags;
+use crate::recipes::MANIFEST;
 use crate::run::{Failure, Result, first_failure, flags_and, need, report, run, target_dir};
 use crate::steps::{self, Phase, Step, Work::Call};
 
@@ -89,7 +92,9 @@ fn tsan(sh: &Shell) -> Result {
     }
     sh.set_var("RUSTFLAGS", flags_and("RUSTFLAGS", "-Zsanitizer=thread"));
     sh.set_var("RUSTUP_TOOLCHAIN", "nightly");
-    each(sh, "tsan", &[RACES], &[])
+    each(sh, "tsan", &[RACES], &[])?;
+    let folder = target_dir().join("sanitize").join("tsan");
+    run(cmd!(sh, "cargo run --manifest-path {MANIFEST} -Zbuild-std --target {TARGET} --target-dir {folder}"))
 }
 
 fn memcheck(sh: &Shell) -> Result {
@@ -102,9 +107,12 @@ fn memcheck(sh: &Shell) -> Result {
 
 fn miri(sh: &Shell) -> Result {
     need("cargo +nightly miri --version", "Miri (rustup component add miri rust-src --toolchain nightly)")?;
+    let folder = &target_dir().join("sanitize").join("miri");
+    let programs = || cmd!(sh, "cargo +nightly miri run --manifest-path {MANIFEST} --target-dir {folder}");
+    run(programs())?;
     // The tests read the clock.
     sh.set_var("MIRIFLAGS", flags_and("MIRIFLAGS", "-Zmiri-disable-isolation"));
-    let folder = target_dir().join("sanitize").join("miri");
+    run(programs())?;
     let modules = UNSAFE_MODULES;
     run(cmd!(sh, "cargo +nightly miri test -p timer-core --lib --target-dir {folder} -- {modules...}"))
 }
