@@ -7,6 +7,7 @@
 //! anybody has an old snapshot.
 
 use super::agenda::Task;
+use super::link::Fixed;
 use super::look::{COLLECTED, Findings, Frontier, LOCKED, NEXT_XID, NODES, OPEN_XID, SEEN, UNOWNED};
 use super::{PostgresStore, write};
 use std::time::{Duration, Instant};
@@ -63,7 +64,8 @@ impl PostgresStore {
     /// shard stay until another look.
     fn sweep_shards(&mut self, shards: &[i16], frontier: &Frontier, look: &mut Findings) -> Result<(), StoreError> {
         let instance = self.instance;
-        let rows = self.link()?.sweep(&[&instance, &shards, &MAX_ROWS, &frontier.from, &frontier.open])?;
+        let rows =
+            self.link()?.query(Fixed::Sweep, &[&instance, &shards, &MAX_ROWS, &frontier.from, &frontier.open])?;
         // The parts of a look have different snapshots. The earliest one counts.
         let next = look.next.get_or_insert(Frontier { from: i64::MAX, open: Vec::new() });
         for row in &rows {

@@ -70,13 +70,24 @@ pub(super) struct Link {
     /// The mark of the session, or `None` behind a pooler.
     mark: Option<String>,
     limit: Duration,
-    put: Query,
-    holders: Query,
-    look: Query,
-    load: Query,
-    sweep: Query,
-    renew: Query,
+    /// The fixed statements, each at its number.
+    fixed: Vec<Query>,
 }
+
+/// A statement whose text is always the same. That of a batch depends on its parts.
+#[derive(Clone, Copy)]
+pub(super) enum Fixed {
+    Put,
+    Holders,
+    Look,
+    Load,
+    Sweep,
+    Renew,
+}
+
+/// The fixed statements in the order of [`Fixed`].
+const FIXED: [fn() -> Sql; 6] =
+    [statements::put, statements::holders, statements::look, statements::load, look::sweep, statements::renew];
 
 impl Link {
     /// Prepares the statements. Behind a pooler in transaction mode a session has no state, so
@@ -93,19 +104,8 @@ impl Link {
             ))?;
             connection.set_settings(None);
         }
-        let mut query = |sql| Query::new(&mut connection, sql, pooled);
-        Ok(Self {
-            write: HashMap::new(),
-            put: query(statements::put())?,
-            holders: query(statements::holders())?,
-            look: query(statements::look())?,
-            load: query(statements::load())?,
-            sweep: query(look::sweep())?,
-            renew: query(statements::renew())?,
-            mark,
-            limit,
-            connection,
-        })
+        let fixed = FIXED.iter().map(|sql| Query::new(&mut connection, sql(), pooled)).collect::<Result<_, _>>()?;
+        Ok(Self { write: HashMap::new(), fixed, mark, limit, connection })
     }
 
     /// Draws the number of a new instance. The state of a sequence is not part of a logical copy,
@@ -170,28 +170,9 @@ impl Link {
         run(&mut self.connection, query, params)
     }
 
-    pub(super) fn put(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.put, params)
-    }
-
-    pub(super) fn holders(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.holders, params)
-    }
-
-    pub(super) fn look(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.look, params)
-    }
-
-    pub(super) fn load(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.load, params)
-    }
-
-    pub(super) fn sweep(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.sweep, params)
-    }
-
-    pub(super) fn renew(&mut self, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
-        run(&mut self.connection, &self.renew, params)
+    /// Executes a fixed statement.
+    pub(super) fn query(&mut self, statement: Fixed, params: Params<'_>) -> Result<Vec<Row>, QueryError> {
+        run(&mut self.connection, &self.fixed[statement as usize], params)
     }
 
     /// Begins a transaction of several statements. If the process freezes in the middle of it, the

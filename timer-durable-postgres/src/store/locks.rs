@@ -1,6 +1,7 @@
 //! Rows that other transactions have locked.
 
 use super::column::uuid;
+use super::link::Fixed;
 use super::write::{self, Writer};
 use std::collections::HashSet;
 use timer_durable::transaction::{Operation, Target};
@@ -55,7 +56,7 @@ impl Writer<'_> {
         if places.is_empty() {
             return Ok(Vec::new());
         }
-        let found = self.ask(|link| link.holders(&[&topics, &keys]))?;
+        let found = self.ask(|link| link.query(Fixed::Holders, &[&topics, &keys]))?;
         let holder = |row: &tokio_postgres::Row| {
             let n = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0);
             (write::id(row, 1), places[n])

@@ -3,7 +3,7 @@
 use super::agenda::Task;
 use super::clock::Clock;
 use super::column::uuid;
-use super::link::Link;
+use super::link::{Fixed, Link};
 use super::listen::{Listener, Signal};
 use super::look::Frontier;
 use super::{PostgresStore, SHARDS, lost};
@@ -216,7 +216,7 @@ impl PostgresStore {
         let running: Vec<Uuid> = running.iter().copied().map(uuid).collect();
         let instance = self.instance;
         let lease = self.lease.micros();
-        let rows = match self.link()?.renew(&[&instance, &lease, &running, &is_steady, &suspects]) {
+        let rows = match self.link()?.query(Fixed::Renew, &[&instance, &lease, &running, &is_steady, &suspects]) {
             Err(error) if error.is_locked() => return self.extend_lease(sent, begun),
             // Only an instance that has renewed once knows its shards.
             Err(error) if error.is_refusal() && self.figures.instance == self.instance as u32 => {

@@ -1,6 +1,7 @@
 //! Pages of the lists.
 
 use super::column::uuid;
+use super::link::Fixed;
 use super::{PostgresStore, write};
 use std::ops::Range;
 use timer_durable::StoreError;
@@ -21,17 +22,10 @@ impl PostgresStore {
         let limit = i64::try_from(max).unwrap_or(i64::MAX);
         let first = uuid(range.start.id);
         let last = uuid(range.end.id);
-        let rows = self.link()?.load(&[
-            &topic,
-            &range.start.due,
-            &first,
-            &range.end.due,
-            &last,
-            &first_shard,
-            &last_shard,
-            &epochs,
-            &limit,
-        ])?;
+        let rows = self.link()?.query(
+            Fixed::Load,
+            &[&topic, &range.start.due, &first, &range.end.due, &last, &first_shard, &last_shard, &epochs, &limit],
+        )?;
         out.extend(rows.iter().map(|row| Position { due: row.get(0), id: write::id(row, 1) }));
         let is_full = rows.len() >= max;
         Ok(out.last().filter(|_| is_full).map_or(range.end, |last| last.next()))

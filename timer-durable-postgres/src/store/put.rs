@@ -2,6 +2,7 @@
 //! the row that has their key.
 
 use super::column::{InsertColumn, uuid};
+use super::link::Fixed;
 use super::query_error::QueryError;
 use super::write::{Draft, REPETITIONS, Writer};
 use std::collections::HashSet;
@@ -105,7 +106,7 @@ impl Writer<'_> {
         parameters.extend(columns.iter().map(|column| &**column));
         let caps: Vec<Option<Micros>> = inserts.iter().map(|insert| insert.cap).collect();
         parameters.extend::<[&(dyn ToSql + Sync); 3]>([&policies, &shards, &caps]);
-        self.link.put(&parameters)
+        self.link.query(Fixed::Put, &parameters)
     }
 }
 

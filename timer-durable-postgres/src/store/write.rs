@@ -18,6 +18,7 @@
 
 use super::Link;
 use super::column::uuid;
+use super::link::Fixed;
 use super::part::Part;
 use super::parts::Tables;
 use super::query_error::QueryError;
@@ -119,7 +120,7 @@ impl Writer<'_> {
         let named = named.filter(|(_, (topic, key))| !topic.contains('\0') && !key.contains('\0'));
         let (places, (topics, keys)): (Vec<usize>, (Vec<&str>, Vec<&str>)) = named.unzip();
         if !places.is_empty() {
-            for row in self.ask(|link| link.holders(&[&topics, &keys]))? {
+            for row in self.ask(|link| link.query(Fixed::Holders, &[&topics, &keys]))? {
                 let place = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(0);
                 ids[places[place]] = Some(id(&row, 1));
             }
@@ -248,7 +249,8 @@ impl Writer<'_> {
             return Ok(missed);
         }
         let ids: Vec<Uuid> = missed.iter().filter_map(|n| draft.ids[*n]).map(uuid).collect();
-        let seen: HashMap<TimeoutId, Seen> = self.ask(|link| link.look(&[&ids]))?.iter().map(seen).collect();
+        let seen: HashMap<TimeoutId, Seen> =
+            self.ask(|link| link.query(Fixed::Look, &[&ids]))?.iter().map(seen).collect();
         let mut again = Vec::new();
         for n in missed {
             let seen = draft.ids[n].and_then(|id| seen.get(&id));
