@@ -44,15 +44,18 @@ async fn worker(shop: Shop, name: &str, mut random: Rng) {
 fn half_a_year<S: Store>(seed: u64, open: impl Fn() -> S) -> Vec<(Duration, String)> {
     let events = Arc::new(Mutex::new(Vec::new()));
     tokio::paused(async {
-        let (clock, mut random) = (VirtualClock::new(&timer_core::Timer::current()), Rng::with_seed(seed));
-        let (noted, begin) = (events.clone(), Instant::now());
+        let clock = VirtualClock::new(&timer_core::Timer::current());
+        let mut random = Rng::with_seed(seed);
+        let noted = events.clone();
+        let begin = Instant::now();
         let note: Note = Arc::new(move |event| noted.lock().unwrap().push((begin.elapsed(), event)));
         for month in 0..MONTHS {
             let mood = Mutex::new(random.fork());
             let bank =
                 move || (mood.lock().unwrap().u32(..4) == 0).then_some(()).ok_or(std::io::ErrorKind::TimedOut.into());
             let open = |builder: DurableTimerBuilder| builder.seed(seed + month).open_on(open(), &clock);
-            let (shop, mut tasks) = (Shop::open(note.clone(), bank, open).unwrap(), tokio::task::JoinSet::new());
+            let shop = Shop::open(note.clone(), bank, open).unwrap();
+            let mut tasks = tokio::task::JoinSet::new();
             for name in ["a", "b"] {
                 tasks.spawn(client(shop.clone(), name, random.fork()));
                 tasks.spawn(worker(shop.clone(), name, random.fork()));

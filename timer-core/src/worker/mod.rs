@@ -100,7 +100,8 @@ mod tests {
         for delay in [Duration::from_millis(1), Duration::ZERO] {
             let engine = Engine::new(Config::default(), None, DrivenBy::Worker);
             start(&engine).unwrap();
-            let ((begun, has_begun), (end, may_end)) = (channel(), channel::<()>());
+            let (begun, has_begun) = channel();
+            let (end, may_end) = channel::<()>();
             let task = Closure(move |_: &Timeout| {
                 begun.send(()).unwrap();
                 may_end.recv().unwrap();
@@ -154,7 +155,8 @@ mod tests {
         engine.context.present.set(clock::now());
         let ran = Arc::new(AtomicUsize::new(0));
         for _ in 0..3 * BATCH {
-            let (inside, ran) = (engine.clone(), ran.clone());
+            let inside = engine.clone();
+            let ran = ran.clone();
             let task = Closure(move |_: &Timeout| {
                 inside.context.present.set(inside.context.now() + 1_000_000);
                 if ran.fetch_add(1, Ordering::Relaxed) + 1 == BATCH {
@@ -179,12 +181,14 @@ mod tests {
         let config = Config { shards: Some(2), ..Config::default() };
         let engine = Engine::new(config, None, DrivenBy::Driver);
         let context = &engine.context;
-        let (ran, before_lone) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(CROWD)));
+        let ran = Arc::new(AtomicUsize::new(0));
+        let before_lone = Arc::new(AtomicUsize::new(CROWD));
         // So far ahead that the current time does not reach it while the test schedules.
         let due = context.resolution.start_of(context.resolution.tick_at(clock::now() + 60_000_000_000));
         let at = |due| move |_| Deadline::up(due);
         for _ in 0..CROWD {
-            let (ran, context) = (ran.clone(), context.clone());
+            let ran = ran.clone();
+            let context = context.clone();
             let task = Closure(move |_: &Timeout| {
                 ran.fetch_add(1, Ordering::Relaxed);
                 context.present.set(context.now() + TASK);
@@ -194,7 +198,9 @@ mod tests {
         while engine.shards().iter().any(|shard| shard.scheduled() == 0) {
             // The thread slots of consecutive threads differ, so one of the first threads uses the
             // other shard. A lone timeout behind the crowd runs last and does not count.
-            let (engine, ran, before_lone) = (engine.clone(), ran.clone(), before_lone.clone());
+            let engine = engine.clone();
+            let ran = ran.clone();
+            let before_lone = before_lone.clone();
             let lone = Closure(move |_: &Timeout| {
                 before_lone.fetch_min(ran.load(Ordering::Relaxed), Ordering::Relaxed);
             });

@@ -39,7 +39,9 @@ impl Shared {
         has_virtual_time: bool,
         tasks_stop: bool,
     ) -> Self {
-        let (timer, ends, places) = (timer.downgrade(), AtomicBool::new(false), Default::default());
+        let timer = timer.downgrade();
+        let ends = AtomicBool::new(false);
+        let places = Default::default();
         Self { ledger, timer, bound, has_virtual_time, tasks_stop, ends, places }
     }
 
@@ -164,9 +166,11 @@ impl Shared {
             act = if self.tasks_stop && random.one_in(2) { Act::Stop } else { Act::Slow };
         }
         let record = capture.record.clone();
-        let (last, own) = (random.u64(1..7), Rng::with_seed(random.u64(..)));
+        let last = random.u64(1..7);
+        let own = Rng::with_seed(random.u64(..));
         let mut work = Work { shared: self.clone(), capture, act, random: own, last };
-        let (period, at_an_instant) = (Duration::from_micros(1) + random.micros(300), random.one_in(4));
+        let period = Duration::from_micros(1) + random.micros(300);
+        let at_an_instant = random.one_in(4);
         let timeout = match (kind, record.not_before.filter(|_| at_an_instant)) {
             (Kind::Task, _) => self.check_rejection(timer.new_timeout_task(after, Hooked(work)), &record),
             (Kind::Closure, at) => {

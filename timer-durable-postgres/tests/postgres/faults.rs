@@ -108,7 +108,8 @@ fn rights(block: usize, role: &str) -> String {
 #[test]
 fn the_rights_of_the_book_are_enough() {
     let Some(database) = Database::create() else { return };
-    let (shop, clerk) = (format!("shop_{}", database.name), format!("clerk_{}", database.name));
+    let shop = format!("shop_{}", database.name);
+    let clerk = format!("clerk_{}", database.name);
     database.join().0.leave().unwrap();
     database.sql(&format!(
         "revoke execute on all functions in schema timer from public;
@@ -162,7 +163,8 @@ fn a_server_that_hangs_becomes_an_error() {
 fn a_lost_connection_leaves_the_outcome_open() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join();
-    let (id, before) = (node.insert(), node.0.instance());
+    let id = node.insert();
+    let before = node.0.instance();
     node.attempt(id);
     let terminate = "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
     database.sql(terminate);
@@ -336,10 +338,13 @@ fn freezing_proxy(server: u16, frozen: Arc<AtomicBool>, end: mpsc::Receiver<()>)
     let end = Arc::new(Mutex::new(end));
     thread::spawn(move || {
         for client in listener.incoming() {
-            let (mut client, mut server) = (client.unwrap(), TcpStream::connect(("127.0.0.1", server)).unwrap());
-            let (mut requests, mut questions) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            let mut client = client.unwrap();
+            let mut server = TcpStream::connect(("127.0.0.1", server)).unwrap();
+            let mut requests = client.try_clone().unwrap();
+            let mut questions = server.try_clone().unwrap();
             thread::spawn(move || io::copy(&mut requests, &mut questions));
-            let (frozen, end) = (frozen.clone(), end.clone());
+            let frozen = frozen.clone();
+            let end = end.clone();
             thread::spawn(move || {
                 let mut bytes = [0; 4_096];
                 while !frozen.load(Ordering::Relaxed) {
@@ -359,7 +364,8 @@ fn freezing_proxy(server: u16, frozen: Arc<AtomicBool>, end: mpsc::Receiver<()>)
 #[test]
 fn a_node_that_freezes_before_a_long_answer_is_taken_over() {
     let Some(database) = Database::create() else { return };
-    let (frozen, (_unfreeze, end)) = (Arc::<AtomicBool>::default(), mpsc::channel());
+    let frozen = Arc::<AtomicBool>::default();
+    let (_unfreeze, end) = mpsc::channel();
     let port = freezing_proxy(database.server.port(), frozen.clone(), end);
     let mut node = super::join(&format!("postgres://timer@127.0.0.1:{port}/{}", database.name), |store| store);
     // An answer of 64 MiB exceeds the buffers of both sockets.

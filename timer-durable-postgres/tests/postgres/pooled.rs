@@ -102,7 +102,8 @@ fn timers_share_the_sessions_of_a_pooler() {
         assert!(is_pooled(&store));
         DurableTimer::builder().topic(Topic::new("topic"), topic).open(store).wait().unwrap()
     });
-    let (soon, hour) = (Duration::from_millis(20), Duration::from_secs(3600));
+    let soon = Duration::from_millis(20);
+    let hour = Duration::from_secs(3600);
     let schedule = |timer: &DurableTimer, name: &str| {
         for n in 0..25 {
             let key = format!("{name}-{n}");
@@ -228,9 +229,11 @@ fn an_idle_node_behind_a_pooler_looks_once_a_second() {
     let pooler = Pooler::start(&database, 2);
     let lease = LEASE * 3 / 2;
     let mut node = join_pooled(&pooler, lease);
-    let (begun, before) = (Instant::now(), pooler.transactions());
+    let begun = Instant::now();
+    let before = pooler.transactions();
     node.keep_up_until(|_| pooler.transactions() - before >= 6);
-    let (took, count) = (begun.elapsed().as_secs_f64(), pooler.transactions() - before);
+    let took = begun.elapsed().as_secs_f64();
+    let count = pooler.transactions() - before;
     let most = (took / LOOK.as_secs_f64() + 1.0) + (3.0 * took / lease.as_secs_f64() + 1.0);
     assert!(count <= most as usize, "{count} transactions in {took} s, at most {most}");
 }

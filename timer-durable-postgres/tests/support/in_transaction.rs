@@ -272,10 +272,13 @@ fn follows(driver: Driver) {
          create trigger break_first before insert on timer.timeout for each row execute function break_first()",
     );
     let (sender, ran) = mpsc::channel();
-    let (url, own, of_key) = (shop.url.clone(), Arc::<OnceLock<WeakDurableTimer>>::default(), sender.clone());
+    let url = shop.url.clone();
+    let own = Arc::<OnceLock<WeakDurableTimer>>::default();
+    let of_key = sender.clone();
     let handle = own.clone();
     let close = move |due: &Due<String>| {
-        let (number, timer) = (due.payload(), handle.get().unwrap().upgrade().unwrap());
+        let number = due.payload();
+        let timer = handle.get().unwrap().upgrade().unwrap();
         if number.starts_with("same key") {
             return of_key.send(number.clone()).map(|()| Done::new()).map_err(Retry::new);
         }
@@ -324,7 +327,8 @@ fn ledger(driver: &str) {
         child.wait().unwrap();
     };
     let kills = std::env::var("TIMER_LEDGER_KILLS").map_or(6, |kills| kills.parse().unwrap());
-    let (mut placing, mut closing) = (start("place"), start("close"));
+    let mut placing = start("place");
+    let mut closing = start("close");
     for n in 0..kills {
         std::thread::park_timeout(Duration::from_millis(fastrand::u64(100..700)));
         let (child, role) = if n % 2 == 0 { (&mut placing, "place") } else { (&mut closing, "close") };

@@ -27,7 +27,8 @@ fn a_read_does_not_wait_for_the_keeper() {
         .wait()
         .unwrap();
     timer.schedule(t(), Schedule::after(LONG).key("k"), &()).wait().unwrap();
-    let ((begun, has_begun), (end, may_end)) = (channel(), channel::<()>());
+    let (begun, has_begun) = channel();
+    let (end, may_end) = channel::<()>();
     std::thread::scope(|scope| {
         let timer = &timer;
         let busy = scope.spawn(move || {

@@ -98,10 +98,13 @@ fn a_cancelled_timeout_never_runs() {
 
 #[test]
 fn work_of_the_user_and_the_end_are_one() {
-    let (store, log) = (MemoryStore::new(), Log::default());
+    let store = MemoryStore::new();
+    let log = Log::default();
     let seen = log.clone();
     let close = move |due: &Due<String>| -> Result<(), Retry> {
-        let (works, seen, attempt) = (due.attempt() == 3, seen.clone(), due.attempt());
+        let works = due.attempt() == 3;
+        let seen = seen.clone();
+        let attempt = due.attempt();
         let answer = due.complete_with(move |_| {
             seen.lock().unwrap().push(format!("work {attempt}"));
             if works { Ok(()) } else { Err("the order is locked".into()) }
@@ -325,7 +328,8 @@ fn memory_is_bounded_by_the_capacity() {
 #[test]
 fn timeouts_of_later_days_are_loaded_in_time() {
     const DAY: Duration = Duration::from_secs(86_400);
-    let (store, log) = (MemoryStore::new(), Log::default());
+    let store = MemoryStore::new();
+    let log = Log::default();
     let open = || builder(&log).capacity(8).build_manual(store.clone()).unwrap();
     let (timer, driver) = open();
     let ids: Vec<_> = (1..=20_u32).map(|n| timer.new_timeout(t(), n * DAY, &n.to_string()).wait().unwrap()).collect();

@@ -310,7 +310,8 @@ fn work_of_the_user_does_not_hold_up_timeouts_for_ever() {
     let ends = Arc::new(AtomicBool::new(false));
     let visitors: Vec<_> = (0..4)
         .map(|_| {
-            let (timer, ends) = (timer.clone(), ends.clone());
+            let timer = timer.clone();
+            let ends = ends.clone();
             thread::spawn(move || {
                 while !ends.load(Ordering::Relaxed) {
                     let work = |_: &mut Transaction<'_>| {

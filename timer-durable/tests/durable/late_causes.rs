@@ -11,8 +11,7 @@ use timer_durable::DurableLateCause::{self, Executor, Lease, Paused, Places, Put
 use timer_durable::store::{Store, StoreTransaction};
 use timer_durable::transaction::{Insert, Operation};
 use timer_durable::{
-    Due, DurableLateness, DurableTimer, DurableTimerBuilder, Fault, ManualDurableDriver, MemoryStore, Retry, Schedule,
-    TimeoutId, Topic,
+    Due, DurableLateness, DurableTimer, DurableTimerBuilder, Fault, MemoryStore, Retry, TimeoutId, Topic,
 };
 use timer_executor::{Task, ThreadPoolExecutor};
 
@@ -56,7 +55,8 @@ fn parts(lateness: &DurableLateness) -> Vec<(DurableLateCause, Duration)> {
 }
 
 fn assert_cause(timer: &DurableTimer, measured: &Measured, cause: DurableLateCause, total: Duration) {
-    let (lateness, measured) = (timer.stats().lateness, *measured.lock().unwrap());
+    let lateness = timer.stats().lateness;
+    let measured = *measured.lock().unwrap();
     assert_eq!((measured, lateness.total()), (total, total), "{lateness:?}");
     assert_eq!(parts(&lateness).iter().map(|(_, part)| *part).sum::<Duration>(), total);
     assert!(lateness.part(cause) >= total * 95 / 100, "{lateness:?}");
@@ -66,7 +66,8 @@ fn assert_cause(timer: &DurableTimer, measured: &Measured, cause: DurableLateCau
 
 #[test]
 fn a_slow_commit_is_the_store() {
-    let (store, measured) = (MemoryStore::new(), Measured::default());
+    let store = MemoryStore::new();
+    let measured = Measured::default();
     let (timer, mut driver) = builder(&measured).build_manual(store.clone()).unwrap();
     schedule(&timer, 1, 10 * SECOND);
     store.inject(Fault::Delay(3 * SECOND));
@@ -102,7 +103,8 @@ fn overdue_timeouts_wait_for_their_places_or_their_rate() {
         (|measured| builder(measured).overdue_rate(1), Rate, SECOND),
     ];
     for (open, cause, waited) in opens {
-        let (store, measured) = (MemoryStore::new(), Measured::default());
+        let store = MemoryStore::new();
+        let measured = Measured::default();
         let (timer, driver) = builder(&measured).build_manual(store.clone()).unwrap();
         schedule(&timer, 2, SECOND);
         driver.crash();
@@ -116,7 +118,8 @@ fn overdue_timeouts_wait_for_their_places_or_their_rate() {
 
 #[test]
 fn a_pause_is_its_own_cause() {
-    let (store, measured) = (MemoryStore::new(), Measured::default());
+    let store = MemoryStore::new();
+    let measured = Measured::default();
     let (timer, mut driver) = builder(&measured).build_manual(store.clone()).unwrap();
     timer.pause(t::<()>()).wait().unwrap();
     schedule(&timer, 5, 10 * SECOND);
@@ -128,7 +131,8 @@ fn a_pause_is_its_own_cause() {
 
 #[test]
 fn a_late_start_is_the_lease() {
-    let (store, measured) = (MemoryStore::new(), Measured::default());
+    let store = MemoryStore::new();
+    let measured = Measured::default();
     let (timer, driver) = builder(&measured).build_manual(store.clone()).unwrap();
     schedule(&timer, 5, 10 * SECOND);
     driver.crash();
@@ -142,7 +146,8 @@ fn a_late_start_is_the_lease() {
 #[test]
 fn a_take_over_is_the_lease() {
     let store = ScriptedStore::new();
-    let ((entered, enters), (free, wait)) = (channel(), channel::<()>());
+    let (entered, enters) = channel();
+    let (free, wait) = channel::<()>();
     let wait: Mutex<Receiver<()>> = Mutex::new(wait);
     let handler = move |_: &Due<()>| {
         entered.send(()).map_err(Retry::new)?;
@@ -182,7 +187,8 @@ fn a_rate_is_the_cause_while_the_keeper_works() {
     let opens: [Open; 2] =
         [|measured| builder(measured).rate(1, 10 * SECOND), |measured| builder(measured).overdue_rate(1)];
     for (open, interval) in opens.into_iter().zip([10 * SECOND, SECOND]) {
-        let (store, measured) = (MemoryStore::new(), Measured::default());
+        let store = MemoryStore::new();
+        let measured = Measured::default();
         let (timer, driver) = builder(&measured).build_manual(store.clone()).unwrap();
         schedule(&timer, 2, Duration::ZERO);
         driver.crash();
@@ -205,7 +211,8 @@ fn a_rate_is_the_cause_while_the_keeper_works() {
 /// burst.
 #[test]
 fn a_slow_commit_is_the_store_for_a_topic_with_a_rate() {
-    let (store, measured) = (MemoryStore::new(), Measured::default());
+    let store = MemoryStore::new();
+    let measured = Measured::default();
     let (timer, mut driver) = builder(&measured).rate(10, SECOND).build_manual(store.clone()).unwrap();
     schedule(&timer, 5, SECOND);
     driver.advance(SECOND / 2);
@@ -219,7 +226,8 @@ fn a_slow_commit_is_the_store_for_a_topic_with_a_rate() {
 
 #[test]
 fn a_late_wake_up_is_the_system() {
-    let (store, measured) = (MemoryStore::new(), Measured::default());
+    let store = MemoryStore::new();
+    let measured = Measured::default();
     let (timer, mut driver) = builder(&measured).build_manual(store.clone()).unwrap();
     schedule(&timer, 2, 10 * SECOND);
     store.advance_clock(15 * SECOND);
@@ -229,7 +237,8 @@ fn a_late_wake_up_is_the_system() {
 
 #[test]
 fn the_wait_for_a_handler_is_its_own_cause() {
-    let (store, measured) = (MemoryStore::new(), Measured::default());
+    let store = MemoryStore::new();
+    let measured = Measured::default();
     let (timer, driver) = builder(&measured).build_manual(store.clone()).unwrap();
     schedule(&timer, 1, 10 * SECOND);
     driver.crash();
@@ -273,7 +282,8 @@ fn the_wait_for_a_thread_is_the_executor() {
 
 #[test]
 fn an_executor_that_holds_up_the_keeper_is_its_own_cause() {
-    let (store, measured) = (MemoryStore::new(), Measured::default());
+    let store = MemoryStore::new();
+    let measured = Measured::default();
     let clock = store.clone();
     let executor = move |task: Task| {
         clock.advance_clock(3 * SECOND);
@@ -301,7 +311,8 @@ fn the_own_work_of_the_keeper_is_not_the_store() {
             self.0.advance_clock(3 * SECOND);
         }
     }
-    let (store, measured) = (ScriptedStore::new(), Measured::default());
+    let store = ScriptedStore::new();
+    let measured = Measured::default();
     let timer = builder(&measured).open(store.clone()).wait().unwrap();
     schedule(&timer, 1, SECOND);
     let (polled, polls) = channel::<()>();
@@ -323,7 +334,8 @@ fn the_own_work_of_the_keeper_is_not_the_store() {
 /// Its begin waits apart from all others while a trigger refuses it.
 #[test]
 fn a_refused_begin_is_the_store() {
-    let (store, measured) = (ScriptedStore::new(), Measured::default());
+    let store = ScriptedStore::new();
+    let measured = Measured::default();
     let timer = builder(&measured).open(store.clone()).wait().unwrap();
     let is_refused = Arc::new(AtomicBool::new(true));
     let refuses = is_refused.clone();
@@ -346,7 +358,8 @@ fn a_refused_begin_is_the_store() {
 
 #[test]
 fn several_causes_each_have_their_part() {
-    let (store, measured) = (MemoryStore::new(), Measured::default());
+    let store = MemoryStore::new();
+    let measured = Measured::default();
     let (timer, driver) = builder(&measured).build_manual(store.clone()).unwrap();
     timer.pause(t::<()>()).wait().unwrap();
     schedule(&timer, 1, 10 * SECOND);
@@ -362,31 +375,4 @@ fn several_causes_each_have_their_part() {
     let lateness = timer.stats().lateness;
     assert_eq!(parts(&lateness), [(Lease, 30 * SECOND), (Paused, 20 * SECOND), (AtWork, 2 * SECOND)]);
     assert_eq!(lateness.total(), *measured.lock().unwrap());
-}
-
-#[test]
-fn the_worst_attempts_are_named_unless_keys_are_hidden() {
-    let open = |builder: DurableTimerBuilder| -> (DurableTimer, ManualDurableDriver, MemoryStore) {
-        let store = MemoryStore::new();
-        let (timer, driver) = builder.build_manual(store.clone()).unwrap();
-        (timer, driver, store)
-    };
-    let expiring = Topic::<()>::new("expiring").max_lateness(SECOND);
-    for (builder, key) in
-        [(builder(&Measured::default()), Some("k")), (builder(&Measured::default()).hide_keys(), None)]
-    {
-        let (timer, mut driver, store) = open(builder.topic(expiring, |_: &Due<()>| Ok(())));
-        for n in 1..=12 {
-            timer.schedule(t(), Schedule::after(n * SECOND).key(format!("k{n}")), &()).wait().unwrap();
-        }
-        timer.schedule(expiring, Schedule::after(SECOND / 2).key("k"), &()).wait().unwrap();
-        store.advance_clock(13 * SECOND);
-        driver.run_due();
-        let worst = timer.worst();
-        assert_eq!(worst.len(), 10);
-        let late: Vec<_> = worst.iter().map(|run| run.lateness.total().as_millis()).collect();
-        assert_eq!(late, [12_500, 12_000, 11_000, 10_000, 9_000, 8_000, 7_000, 6_000, 5_000, 4_000]);
-        assert_eq!((&*worst[0].topic, worst[0].key.as_deref(), timer.stats().expired), ("expiring", key, 1));
-        assert_eq!((&*worst[1].topic, worst[1].key.as_deref()), ("t", key.map(|_| "k1")));
-    }
 }

@@ -17,7 +17,8 @@ type Log = Arc<Mutex<Vec<String>>>;
 
 /// Opens a timer whose handler ends its attempts in a transaction, and logs the answers.
 fn open(store: &MemoryStore, log: &Log) -> (DurableTimer, timer_durable::ManualDurableDriver) {
-    let (log, other) = (log.clone(), store.clone());
+    let log = log.clone();
+    let other = store.clone();
     let handle = move |due: &Due<String>| {
         let other = other.clone();
         // Work may use another handle of the store.
@@ -42,7 +43,8 @@ fn faults_of_every_call_lose_nothing() {
     let kinds = [Fault::FailBefore, Fault::LoseAnswer, Fault::LoseRequest, Fault::TearAnswer, Fault::Fence];
     for point in [FaultPoint::Write, FaultPoint::Transact, FaultPoint::Load, FaultPoint::Rejoin] {
         for fault in kinds {
-            let (store, log) = (MemoryStore::new(), Log::default());
+            let store = MemoryStore::new();
+            let log = Log::default();
             let (timer, mut driver) = open(&store, &log);
             timer.new_timeout(t(), SECOND, &"a".to_owned()).wait().unwrap();
             store.inject_at(point, fault);
@@ -53,7 +55,8 @@ fn faults_of_every_call_lose_nothing() {
             }
             driver.advance(100 * SECOND);
             assert_eq!(timer.counts().wait().unwrap().pending, 0, "D2 after {fault:?} of {point:?}");
-            let (log, errors) = (log.lock().unwrap(), timer.stats().store_errors);
+            let log = log.lock().unwrap();
+            let errors = timer.stats().store_errors;
             let is_met = match point {
                 FaultPoint::Write => errors == 1,
                 FaultPoint::Transact => log[0].contains("Err("),
@@ -69,7 +72,8 @@ fn faults_of_every_call_lose_nothing() {
 
 #[test]
 fn a_call_is_repeated_after_its_timeout_has_ended() {
-    let (store, log) = (MemoryStore::new(), Log::default());
+    let store = MemoryStore::new();
+    let log = Log::default();
     let (timer, mut driver) = open(&store, &log);
     store.inject(Fault::LoseAnswer);
     let lost = timer.new_timeout(t(), SECOND, &"a".to_owned()).wait();
@@ -88,7 +92,8 @@ fn a_fault_of_the_users_transaction_is_told_to_the_handler() {
         (Fault::Fence, "1 Err(Store(Fenced"),
     ];
     for (fault, line) in expected {
-        let (store, log) = (MemoryStore::new(), Log::default());
+        let store = MemoryStore::new();
+        let log = Log::default();
         let (timer, mut driver) = open(&store, &log);
         timer.new_timeout(t(), SECOND, &"a".to_owned()).wait().unwrap();
         store.inject_at(FaultPoint::Transact, fault);
@@ -99,7 +104,8 @@ fn a_fault_of_the_users_transaction_is_told_to_the_handler() {
 
 #[test]
 fn a_handler_that_returns_after_a_take_over_does_not_end_its_timeout() {
-    let (store, done) = (MemoryStore::new(), Arc::<Mutex<Vec<u32>>>::default());
+    let store = MemoryStore::new();
+    let done = Arc::<Mutex<Vec<u32>>>::default();
     let attempts = done.clone();
     let handle = move |due: &Due<String>| {
         let answer = due.complete_with(|_| Ok(())).wait();
@@ -165,7 +171,8 @@ fn a_running_timeout_is_pending_once_after_a_rejoin() {
 
 #[test]
 fn a_slow_commit_delays_what_comes_after_it() {
-    let (store, log) = (MemoryStore::new(), Log::default());
+    let store = MemoryStore::new();
+    let log = Log::default();
     let (timer, mut driver) = open(&store, &log);
     let before = store.now();
     timer.new_timeout(t(), 2 * SECOND, &"a".to_owned()).wait().unwrap();

@@ -1,4 +1,4 @@
-//! The figures of topics on virtual time.
+//! The figures of topics and the worst attempts, on virtual time.
 
 use std::time::Duration;
 
@@ -158,4 +158,28 @@ fn a_timer_that_stops_has_no_oldest_due_timeout() {
     assert_eq!(age(&timer, "t"), 57);
     timer.stop(SECOND).wait().unwrap();
     assert_eq!(age(&timer, "t"), 0);
+}
+
+#[test]
+fn the_worst_attempts_are_named_unless_keys_are_hidden() {
+    let expiring = Topic::<()>::new("expiring").max_lateness(SECOND);
+    let shown = DurableTimer::builder();
+    let hidden = DurableTimer::builder().hide_keys();
+    for (builder, key) in [(shown, Some("k")), (hidden, None)] {
+        let store = MemoryStore::new();
+        let builder = builder.topic(t(), |_: &Due<()>| Ok(())).topic(expiring, |_: &Due<()>| Ok(()));
+        let (timer, mut driver) = builder.build_manual(store.clone()).unwrap();
+        for n in 1..=12 {
+            timer.schedule(t(), Schedule::after(n * SECOND).key(format!("k{n}")), &()).wait().unwrap();
+        }
+        timer.schedule(expiring, Schedule::after(SECOND / 2).key("k"), &()).wait().unwrap();
+        store.advance_clock(13 * SECOND);
+        driver.run_due();
+        let worst = timer.worst();
+        assert_eq!(worst.len(), 10);
+        let late: Vec<_> = worst.iter().map(|run| run.lateness.total().as_millis()).collect();
+        assert_eq!(late, [12_500, 12_000, 11_000, 10_000, 9_000, 8_000, 7_000, 6_000, 5_000, 4_000]);
+        assert_eq!((&*worst[0].topic, worst[0].key.as_deref(), timer.stats().expired), ("expiring", key, 1));
+        assert_eq!((&*worst[1].topic, worst[1].key.as_deref()), ("t", key.map(|_| "k1")));
+    }
 }

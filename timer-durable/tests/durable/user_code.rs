@@ -61,7 +61,8 @@ fn an_error_whose_text_panics_fails_its_work_only() {
 
 #[test]
 fn work_that_is_not_run_may_panic_in_its_drop() {
-    let (store, (sender, answers)) = (MemoryStore::new(), channel());
+    let store = MemoryStore::new();
+    let (sender, answers) = channel();
     let handler = move |due: &Due<()>| {
         due.complete_with(|_| Ok(())).wait()?;
         let bomb = Bomb;
@@ -204,7 +205,8 @@ fn the_work_of_a_call_that_a_handler_drops_ends_its_attempt() {
     let timer = builder.open(MemoryStore::new()).wait().unwrap();
     timer.new_timeout(t(), Duration::ZERO, &"a".to_owned()).wait().unwrap();
     assert_eq!(starts.recv(), Ok(1));
-    let ((entered, enters), (release, released)) = (channel(), channel::<()>());
+    let (entered, enters) = channel();
+    let (release, released) = channel::<()>();
     // The keeper runs no other work meanwhile.
     let busy = timer.transaction(move |_| {
         entered.send(())?;

@@ -83,7 +83,8 @@ fn work_of_an_attempt_may_send_calls_of_its_timer() {
     let (sender, calls) = channel();
     let own = slot.clone();
     let handler = move |due: &Due<()>| {
-        let (timer, sender) = (own.lock().unwrap().take(), sender.clone());
+        let timer = own.lock().unwrap().take();
+        let sender = sender.clone();
         due.complete_with(move |_| {
             // The handle of the first attempt is dropped here, too.
             let call = timer.map(|timer| timer.new_timeout(t(), SECOND, &()));
@@ -127,7 +128,8 @@ fn a_delay_does_not_count_the_time_of_earlier_work() {
     let store = MemoryStore::new();
     let ok = |_: &Due<()>| Ok(());
     let (timer, mut driver) = DurableTimer::builder().topic(t(), ok).build_manual(store.clone()).unwrap();
-    let (clock, handle) = (store.clone(), timer.clone());
+    let clock = store.clone();
+    let handle = timer.clone();
     let ten = Duration::from_secs(10);
     let call = timer
         .transaction(move |_| {
@@ -145,8 +147,10 @@ fn a_delay_does_not_count_the_time_of_earlier_work() {
 /// Returns how many times a periodic timeout runs in 24 hours. The program starts `starts` times in
 /// that time, and asks for the period each time.
 fn runs_in_a_day(starts: u32, pending: Duration, period: Duration) -> usize {
-    let (store, day) = (MemoryStore::new(), 86_400 * SECOND);
-    let (mut ran, start) = (0, || DurableTimer::builder().topic(t(), ok).build_manual(store.clone()).unwrap());
+    let store = MemoryStore::new();
+    let day = 86_400 * SECOND;
+    let mut ran = 0;
+    let start = || DurableTimer::builder().topic(t(), ok).build_manual(store.clone()).unwrap();
     let call = |timer: &DurableTimer, delay, period| {
         let schedule = Schedule::after(delay).every(period).key("k").if_pending(IfPending::Update);
         timer.schedule(t(), schedule, &()).wait().unwrap()
@@ -162,7 +166,8 @@ fn runs_in_a_day(starts: u32, pending: Duration, period: Duration) -> usize {
 
 #[test]
 fn an_update_takes_the_new_period_and_keeps_the_phase() {
-    let (hour, minute) = (3_600 * SECOND, 60 * SECOND);
+    let hour = 3_600 * SECOND;
+    let minute = 60 * SECOND;
     assert_eq!(runs_in_a_day(1, hour, 5 * minute), 288, "the new period counts from the start");
     assert_eq!(runs_in_a_day(48, hour, hour), 24, "a start each half hour puts no run off");
     assert_eq!(runs_in_a_day(1, hour, 2 * hour), 12, "the pending run stays, and the period follows it");
@@ -172,8 +177,10 @@ fn an_update_takes_the_new_period_and_keeps_the_phase() {
 /// runs that have succeeded.
 fn runs_after_an_outage(failure: fn() -> Retry) -> (DurableTimer, ManualDurableDriver, usize) {
     const HOURLY: Topic<()> = Topic::new("hourly").backoff(SECOND, Duration::from_secs(60));
-    let (store, runs) = (MemoryStore::new(), Arc::new(Mutex::new(0)));
-    let (clock, counted) = (store.clone(), runs.clone());
+    let store = MemoryStore::new();
+    let runs = Arc::new(Mutex::new(0));
+    let clock = store.clone();
+    let counted = runs.clone();
     let back = clock.now() + 80 * 60_000_000;
     let handler = move |_: &Due<()>| {
         if clock.now() < back {

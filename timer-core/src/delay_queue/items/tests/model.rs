@@ -65,13 +65,15 @@ impl Model {
 
     /// Draws a function that returns the deadlines of a crowd, near each other or not.
     fn deadlines(&mut self) -> impl FnMut(&mut Self) -> u64 + use<> {
-        let (base, apart) = (self.time + self.delay(), [1, TICK, 400][self.random.usize(..3)]);
+        let base = self.time + self.delay();
+        let apart = [1, TICK, 400][self.random.usize(..3)];
         move |model| base + model.random.u64(..apart)
     }
 
     /// Draws some items with neighboring numbers.
     fn draw_run(&mut self) -> Vec<u32> {
-        let (first, len) = (self.random.usize(..self.known.len().max(1)), self.random.usize(..CROWD));
+        let first = self.random.usize(..self.known.len().max(1));
+        let len = self.random.usize(..CROWD);
         self.known.keys().copied().skip(first).take(len).collect()
     }
 
@@ -112,7 +114,8 @@ impl Model {
 
     /// Takes an item that is due, or some steps towards it. Returns `false` if there is none.
     fn take(&mut self) -> bool {
-        let (now, seed) = (self.time / TICK, self.seed);
+        let now = self.time / TICK;
+        let seed = self.seed;
         let is_collected = self.items.collect(now);
         if is_collected == Some(false) {
             assert!(self.known.values().all(|known| known.tick > now), "seed {seed}: an item is late");
