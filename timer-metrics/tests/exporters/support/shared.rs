@@ -67,8 +67,18 @@ impl Store for Shared {
         self.store.write(batch, until)
     }
 
-    fn load(&mut self, range: Range<Position>, max: usize, out: &mut Vec<Position>) -> Result<Position, StoreError> {
-        self.store.load(range, max, out)
+    fn load(
+        &mut self,
+        topic: &str,
+        range: Range<Position>,
+        max: usize,
+        out: &mut Vec<Position>,
+    ) -> Result<Position, StoreError> {
+        self.store.load(topic, range, max, out)
+    }
+
+    fn topics(&mut self) -> Result<Vec<String>, StoreError> {
+        self.store.topics()
     }
 
     fn rejoin(&mut self) -> Result<(), StoreError> {
