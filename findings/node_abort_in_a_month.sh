@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # A signal of Node that should abort in a month aborts at once.
 #
-# Guess: `AbortSignal.timeout` checks that its argument is at most 2^32 - 1, so it takes a month, and
-# a request with this signal is not aborted within a second. The limit of 24.8 days is that of
+# Guess: `AbortSignal.timeout` checks that its argument is at most 2^32 - 1, so it takes a month,
+# and a request with this signal is not aborted within a second. The limit of 24.8 days is that of
 # setTimeout.
 # Seen: a month passes the check, and the timer behind the signal turns it into 1 ms. The signal is
 # aborted with a TimeoutError, as if the month were over. A warning goes to the standard error.
