@@ -8,6 +8,7 @@ mod faults;
 mod foreign;
 mod functions;
 mod hints;
+mod isolation;
 mod keys;
 mod limits;
 mod locks;
