@@ -42,6 +42,7 @@ pub use divider::{Divided, Divider};
 pub use due::DueCounts;
 pub(crate) use due::TopicDue;
 pub(crate) use error::StoreError;
+pub use figures::SHARDS;
 pub(crate) use figures::{Counts, Membership};
 pub use pending::StoredPending;
 pub(crate) use pending::{Filter, Pending, PendingRow, TimeoutState};

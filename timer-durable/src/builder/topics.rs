@@ -67,6 +67,7 @@ impl DurableTimerBuilder {
             executor: None,
             max_running: None,
             rate: None,
+            shares_rate: false,
         };
         if self.topics.insert(name.clone(), settings).is_some() {
             self.repeated.get_or_insert(name);
@@ -128,7 +129,41 @@ impl DurableTimerBuilder {
     #[doc(alias = "rate_limit")]
     #[doc(alias = "throttle")]
     pub fn rate(self, attempts: u32, per: Duration) -> Self {
-        self.set("rate", |topic| topic.rate = Some((attempts, per)))
+        self.set("rate", |topic| {
+            topic.rate = Some((attempts, per));
+            topic.shares_rate = false;
+        })
+    }
+
+    /// Sets how many attempts of the topic that was added last begin in each period on all nodes
+    /// that share the store. Otherwise the same as [`rate`](Self::rate), which it replaces. On a
+    /// store of one process both are the same.
+    ///
+    /// Each node takes the share of the rate that its shards are of all shards. The nodes together
+    /// keep the rate while nodes come, go and die, with a burst of at most a tenth of a second. A
+    /// node whose share is less than ten attempts a second may begin one more in each second. After
+    /// a node has died, its share is not used until its shards are taken over. All nodes have to
+    /// set the same rate, and a node without a handler for the topic does not use its share.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use timer_durable::{Due, DurableTimer, MemoryStore, Topic};
+    ///
+    /// const CALL_BANK: Topic<String> = Topic::new("bank.call");
+    ///
+    /// let (timer, _driver) = DurableTimer::builder()
+    ///     .topic(CALL_BANK, |due: &Due<String>| Ok(println!("calling for {}", due.payload())))
+    ///     .cluster_rate(100, Duration::from_secs(1))
+    ///     .build_manual(MemoryStore::new())?;
+    /// # Ok::<(), timer_durable::Error>(())
+    /// ```
+    pub fn cluster_rate(self, attempts: u32, per: Duration) -> Self {
+        self.set("cluster_rate", |topic| {
+            topic.rate = Some((attempts, per));
+            topic.shares_rate = true;
+        })
     }
 
     /// Changes the topic that was added last.

@@ -77,6 +77,8 @@ pub(crate) struct TopicSettings {
     pub(crate) max_running: Option<usize>,
     /// The number of attempts in a period.
     pub(crate) rate: Option<(u32, Duration)>,
+    /// Whether all nodes share the rate.
+    pub(crate) shares_rate: bool,
 }
 
 /// A handler of any payload, which reports its result once.

@@ -13,6 +13,9 @@ pub struct Counts {
     pub dead: u64,
 }
 
+/// The number of parts into which the list of timeouts of a shared store is divided.
+pub const SHARDS: u32 = 64;
+
 /// The place of an instance among the others that share a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -22,7 +25,7 @@ pub struct Membership {
     pub name: Option<String>,
     /// The number of this instance.
     pub instance: u32,
-    /// The shards that this instance owns.
+    /// The shards that this instance owns, of [`SHARDS`](super::SHARDS).
     pub shards: u32,
     /// The instances whose lease holds, with this one.
     pub nodes: u32,

@@ -4,6 +4,7 @@
 mod answers;
 mod auto_traits;
 mod builder;
+mod cluster_rate;
 mod dividing;
 mod engine;
 mod events;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use timer_durable::store::{Divided, Divider, Micros, Position, Reader, Store, StoredPending, Upkeep};
 use timer_durable::transaction::{Operation, Outcome, Target};
-use timer_durable::{Counts, DeadLetter, MemoryStore, StoreError, TimeoutId};
+use timer_durable::{Counts, DeadLetter, Membership, MemoryStore, StoreError, TimeoutId};
 
 type OnWrite = Box<dyn FnMut(&[Operation]) -> Option<StoreError> + Send>;
 type IsRefused = Box<dyn FnMut(&Operation) -> bool + Send>;
@@ -50,6 +50,7 @@ struct Script {
     lease_end: Option<Instant>,
     must_rejoin: bool,
     gains_shards: bool,
+    membership: Option<Membership>,
 }
 
 impl ScriptedStore {
@@ -104,6 +105,14 @@ impl ScriptedStore {
     pub(crate) fn gain_shards(&self) {
         let mut script = self.script.lock().unwrap();
         (script.gains_shards, script.next_upkeep) = (true, Some(Instant::now()));
+    }
+
+    /// Lets the next turn find that this instance owns this number of shards.
+    pub(crate) fn set_shards(&self, shards: u32) {
+        let mut membership = Membership::default();
+        membership.shards = shards;
+        self.script.lock().unwrap().membership = Some(membership);
+        self.gain_shards();
     }
 
     pub(crate) fn set_max_sleep(&self, limit: Duration) {
@@ -203,6 +212,14 @@ impl Store for ScriptedStore {
 
     fn set_paused(&mut self, topic: &str, is_paused: bool) -> Result<(), StoreError> {
         self.memory.set_paused(topic, is_paused)
+    }
+
+    fn membership(&self) -> Option<Membership> {
+        self.script.lock().unwrap().membership.clone()
+    }
+
+    fn advance_time(&mut self, by: Duration) -> Result<(), StoreError> {
+        self.memory.advance_time(by)
     }
 
     fn must_rejoin(&self) -> bool {

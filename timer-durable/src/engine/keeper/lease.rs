@@ -2,6 +2,7 @@
 
 use super::Keeper;
 use crate::TimeoutId;
+use crate::store::SHARDS;
 
 impl Keeper {
     /// Becomes a new instance and empties the memory.
@@ -13,7 +14,7 @@ impl Keeper {
         match self.store.rejoin() {
             Ok(()) => {
                 self.figures().lock().rejoins += 1;
-                self.figures().lock().membership = self.store.membership();
+                self.note_membership();
                 tracing::warn!(timer = %self.settings.name, store = %self.store.describe(), "joined the store again");
                 self.failures.rejoin();
                 self.attempts.set_instance(self.store.instance());
@@ -25,11 +26,19 @@ impl Keeper {
         }
     }
 
+    /// Publishes the place of this instance among the others, and takes its share of their rates.
+    pub(super) fn note_membership(&mut self) {
+        let membership = self.store.membership();
+        let shards = membership.as_ref().map_or(SHARDS, |membership| membership.shards);
+        self.queue.set_share(shards, self.store.now());
+        self.figures().lock().membership = membership;
+    }
+
     /// Renews the lease and collects the writes of others.
     pub(super) fn keep_up(&mut self) {
         let running: Vec<TimeoutId> = self.attempts.ids().collect();
         let upkeep = self.store.upkeep(&running);
-        self.figures().lock().membership = self.store.membership();
+        self.note_membership();
         self.executors.term().set_end(|| self.store.lease_end());
         match upkeep {
             Ok(upkeep) => {

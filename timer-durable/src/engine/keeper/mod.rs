@@ -94,7 +94,6 @@ impl Keeper {
         let waker = sender.clone();
         store.set_waker(Arc::new(move || _ = waker.send(Message::UseStore(Box::new(|_| ())))));
         store.rejoin()?;
-        figures.lock().membership = store.membership();
         figures.lock().pending = store.pending();
         figures.add_topics(settings.topics.keys().chain(&settings.elsewhere).map(|name| &**name));
         let now = store.now();
@@ -116,6 +115,7 @@ impl Keeper {
             inbox,
             settings,
         };
+        keeper.note_membership();
         keeper.read_pauses()?;
         Ok(keeper)
     }

@@ -66,6 +66,11 @@ impl Queue {
         self.has_topics = false;
     }
 
+    /// Takes the share of the rates of all nodes that belongs to a number of shards.
+    pub(super) fn set_share(&mut self, shards: u32, now: Micros) {
+        self.topics.set_share(shards, now);
+    }
+
     /// Returns `true` if the topics of the store have to be noted.
     pub(super) fn needs_topics(&self) -> bool {
         !self.has_topics

@@ -1,12 +1,19 @@
-//! The rate of overdue timeouts after downtime, on the store's clock.
+//! The rate of attempts, on the store's clock.
+//!
+//! A rate of all nodes that share a store is divided by their shards. A node that gains shards
+//! begins with nothing saved, so the nodes together keep the rate while shards move.
 
-use crate::store::Micros;
+use crate::store::{Micros, SHARDS};
 use std::time::Duration;
 
 /// A rate that allows a burst of a tenth of a second.
 pub(super) struct Pace {
     /// Times in nanoseconds, so that high rates are exact.
     interval: Option<i128>,
+    /// The interval of all nodes together, if this is the share of one of them.
+    whole: Option<i128>,
+    /// The time for which events can be saved up.
+    burst: i128,
     next: i128,
     /// The value that `next` would have if each event happened as soon as it was allowed.
     undelayed_next: i128,
@@ -27,7 +34,29 @@ impl Pace {
         let interval = |(events, period): (u32, Duration)| {
             (i128::try_from(period.as_nanos()).unwrap_or(i128::MAX) / i128::from(events.max(1))).max(1)
         };
-        Self { interval: rate.map(interval), next: nanos(now), undelayed_next: nanos(now) }
+        Self { interval: rate.map(interval), whole: None, burst: BURST, next: nanos(now), undelayed_next: nanos(now) }
+    }
+
+    /// Returns the pace of a node without shards, of a rate that all nodes share.
+    pub(super) fn shared(rate: (u32, Duration), now: Micros) -> Self {
+        let mut pace = Self::every(Some(rate), now);
+        pace.whole = pace.interval;
+        pace.interval = Some(i128::MAX / 2);
+        pace.set_share(0, now);
+        pace
+    }
+
+    /// Takes the share of a node that owns this many of all [`SHARDS`].
+    pub(super) fn set_share(&mut self, shards: u32, now: Micros) {
+        let (Some(whole), Some(before)) = (self.whole, self.interval) else { return };
+        // A node without shards has nothing to begin.
+        let interval = whole * i128::from(SHARDS) / i128::from(shards.max(1));
+        if interval < before {
+            self.next = nanos(now) + interval;
+        }
+        self.interval = Some(interval);
+        // The event that is allowed at once is a part of the burst.
+        self.burst = (BURST - interval).max(0);
     }
 
     /// Returns the number of events that are allowed at `now`.
@@ -37,7 +66,7 @@ impl Pace {
         if self.next > now {
             return 0;
         }
-        usize::try_from((now - self.next.max(now - BURST)) / interval + 1).unwrap_or(usize::MAX)
+        usize::try_from((now - self.next.max(now - self.burst)) / interval + 1).unwrap_or(usize::MAX)
     }
 
     /// Returns `true` and counts an event if one is allowed at `now`.
@@ -47,7 +76,7 @@ impl Pace {
         if self.next > now {
             return false;
         }
-        self.next = self.next.max(now - BURST) + interval;
+        self.next = self.next.max(now - self.burst) + interval;
         true
     }
 
@@ -56,7 +85,7 @@ impl Pace {
     pub(super) fn delay(&mut self, due: Micros) -> Micros {
         let Some(interval) = self.interval else { return due };
         let allowed = self.undelayed_next.max(nanos(due));
-        self.undelayed_next = self.undelayed_next.max(allowed - BURST) + interval;
+        self.undelayed_next = self.undelayed_next.max(allowed - self.burst) + interval;
         micros(allowed)
     }
 
@@ -93,6 +122,17 @@ mod tests {
         let mut pace = Pace::every(Some((2, Duration::from_secs(60))), 0);
         assert_eq!((pace.room(0), count(&mut pace, 0), pace.room(0), pace.next()), (1, 1, 0, Some(30_000_000)));
         assert_eq!(count(&mut pace, 30_000_000), 1);
+    }
+
+    #[test]
+    fn a_share_grows_without_a_burst() {
+        let mut pace = Pace::shared((640, Duration::from_secs(1)), 0);
+        pace.set_share(32, 0);
+        assert_eq!((count(&mut pace, 0), count(&mut pace, 1_000_000), pace.room(1_000_000)), (0, 32, 0));
+        pace.set_share(64, 2_000_000);
+        assert_eq!((count(&mut pace, 2_000_000), count(&mut pace, 2_010_000)), (0, 6));
+        pace.set_share(16, 2_010_000);
+        assert_eq!((count(&mut pace, 3_010_000), count(&mut pace, 3_016_250)), (16, 1));
     }
 
     #[test]

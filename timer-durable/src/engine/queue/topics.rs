@@ -61,6 +61,10 @@ impl Topic {
         let has_executor = settings.is_some_and(|topic| topic.executor.is_some());
         let max_running = settings.and_then(|topic| topic.max_running);
         let rate = settings.and_then(|topic| topic.rate);
+        let pace = match rate {
+            Some(rate) if settings.is_some_and(|topic| topic.shares_rate) => Pace::shared(rate, now),
+            rate => Pace::every(rate, now),
+        };
         Self {
             name,
             is_paused: false,
@@ -68,7 +72,7 @@ impl Topic {
             pauses: Pauses::default(),
             running: 0,
             max_running: max_running.unwrap_or(usize::MAX),
-            pace: Pace::every(rate, now),
+            pace,
             is_limited: has_executor || max_running.is_some() || rate.is_some(),
         }
     }
@@ -236,6 +240,11 @@ impl Topics {
     pub(super) fn delay_by_rate(&mut self, name: &str, due: Micros, now: Micros) -> Micros {
         let topic = self.find(name).and_then(|number| self.get_mut(number));
         topic.map_or(due, |topic| topic.pace.delay(due.max(topic.pauses.end().min(now))))
+    }
+
+    /// Takes the share of the rates that belongs to a number of shards.
+    pub(super) fn set_share(&mut self, shards: u32, now: Micros) {
+        self.topics.iter_mut().flatten().for_each(|topic| topic.pace.set_share(shards, now));
     }
 
     /// Returns the topics that are paused.
