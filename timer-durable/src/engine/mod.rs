@@ -12,7 +12,6 @@ mod id_map;
 mod keeper;
 mod queue;
 mod record;
-mod retention;
 mod settings;
 mod stopping;
 mod term;

@@ -44,7 +44,6 @@ use super::executors::Executors;
 use super::failures::{Failures, PauseClock};
 use super::queue::Queue;
 use super::record::Record;
-use super::retention::Retention;
 use super::settings::Settings;
 use super::stopping::{Ending, Stopping};
 use super::term::Term;
@@ -75,7 +74,6 @@ pub(crate) struct Keeper {
     attempts: Attempts,
     executors: Executors,
     record: Record,
-    retention: Retention,
     failures: Failures,
     stopping: Stopping,
     inbox: Receiver<Message>,
@@ -104,12 +102,11 @@ impl Keeper {
         let quota = if clock.is_virtual() { QuotaWatch::default() } else { QuotaWatch::of_this_process() };
         let mut keeper = Self {
             store,
-            unwritten: Unwritten::new(clock),
+            unwritten: Unwritten::new(clock, &settings),
             queue: Queue::new(settings.clone(), now),
             attempts: Attempts::new(settings.clone(), instance),
             executors: Executors::new(settings.clone(), term, sender),
             record: Record::new(figures, now, quota),
-            retention: Retention::new(&settings),
             failures: Failures::new(clock),
             stopping: Stopping::new(shutdown),
             inbox,

@@ -10,14 +10,14 @@ const MAX_PURGED: usize = 500;
 impl Keeper {
     /// Deletes dead letters that their topics do not keep any longer, if a look for them is due.
     pub(super) fn purge_old(&mut self) {
-        for (topic, time) in self.retention.begin_look(self.store.now()) {
+        for (topic, time) in self.unwritten.retention_mut().begin_look(self.store.now()) {
             match self.purge_before(&topic, time) {
                 Ok(0) => {}
                 Ok(purged) => {
                     let timer = &self.settings.name;
                     tracing::info!(%timer, %topic, purged, "old dead letters were deleted");
                     if purged == MAX_PURGED {
-                        self.retention.go_on();
+                        self.unwritten.retention_mut().go_on();
                     }
                 }
                 Err(error) => return self.fail(&error),

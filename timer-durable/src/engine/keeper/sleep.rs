@@ -86,7 +86,8 @@ impl Keeper {
         let look = self.next_look().filter(|look| !is_virtual || *look <= self.store.now());
         let mut times = Vec::from_iter(self.attempts.next_look().into_iter().chain(look));
         if !self.stopping.has_begun() {
-            times.extend(self.retention.next_look().filter(|look| !is_virtual || *look <= self.store.now()));
+            let old_letters = self.unwritten.retention().next_look();
+            times.extend(old_letters.filter(|look| !is_virtual || *look <= self.store.now()));
             let next_page = self.queue.next_page();
             let waits_for_clock = next_page.is_some() || self.queue.len() > 0;
             times.extend(next_page);

@@ -8,19 +8,23 @@
 //! - Work is *set aside* if the store refuses an end or a begin, or if another transaction has
 //!   locked its timeout. It is written again without all others, after pauses that grow. Later
 //!   messages do not wait for it.
+//! - Old dead letters are deleted at the times of the *retention*.
 //!
 //! Work is a batch, or a call that is written alone. A call waits for at most [`MAX_WAIT`] and then
 //! fails.
 
 mod collection;
 mod held;
+mod retention;
 mod subject;
 
 pub(super) use collection::{Collection, Origin};
 pub(crate) use collection::{answer_of, insert};
+pub(super) use retention::Retention;
 pub(super) use subject::Subject;
 
 use super::failures::PauseClock;
+use super::settings::Settings;
 use crate::TimeoutId;
 use crate::answer::ScheduleAnswer;
 use crate::message::{AttemptEnd, Message, Reply};
@@ -140,11 +144,28 @@ pub(super) struct Unwritten {
     /// The subjects of the messages that are held, in the order of their turns.
     order: VecDeque<Subject>,
     work: Vec<Waiting>,
+    retention: Retention,
 }
 
 impl Unwritten {
-    pub(super) fn new(clock: PauseClock) -> Self {
-        Self { clock, ends: Vec::new(), held: HashMap::new(), order: VecDeque::new(), work: Vec::new() }
+    pub(super) fn new(clock: PauseClock, settings: &Settings) -> Self {
+        Self {
+            clock,
+            ends: Vec::new(),
+            held: HashMap::new(),
+            order: VecDeque::new(),
+            work: Vec::new(),
+            retention: Retention::new(settings),
+        }
+    }
+
+    /// Returns the times at which old dead letters are deleted.
+    pub(super) fn retention(&self) -> &Retention {
+        &self.retention
+    }
+
+    pub(super) fn retention_mut(&mut self) -> &mut Retention {
+        &mut self.retention
     }
 
     /// Returns `true` if nothing waits.

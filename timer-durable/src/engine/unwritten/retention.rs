@@ -1,7 +1,7 @@
 //! The topics whose dead letters are deleted by their age.
 
-use super::attempt::TopicSettings;
-use super::settings::Settings;
+use crate::engine::attempt::TopicSettings;
+use crate::engine::settings::Settings;
 use crate::store::{Micros, micros};
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use std::sync::Arc;
 const INTERVAL: Micros = 3_600_000_000;
 
 /// The times for which topics keep their dead letters, and the time of the next look.
-pub(super) struct Retention {
+pub(crate) struct Retention {
     topics: Vec<(Arc<str>, Micros)>,
     next: Micros,
 }
 
 impl Retention {
     /// Returns the retention of a timer that starts, whose first look is due.
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &Settings) -> Self {
         let limit =
             |(topic, settings): (&Arc<str>, &TopicSettings)| Some((topic.clone(), micros(settings.rules.keep_dead?)));
         Self { topics: settings.topics.iter().filter_map(limit).collect(), next: Micros::MIN }
     }
 
     /// Returns the time of the next look, or `None` if all dead letters stay.
-    pub(super) fn next_look(&self) -> Option<Micros> {
+    pub(crate) fn next_look(&self) -> Option<Micros> {
         if self.topics.is_empty() { None } else { Some(self.next) }
     }
 
     /// Begins a look if it is due. Returns the topics, each with a time. Dead letters that were
     /// buried before it are deleted.
-    pub(super) fn begin_look(&mut self, now: Micros) -> Vec<(Arc<str>, Micros)> {
+    pub(crate) fn begin_look(&mut self, now: Micros) -> Vec<(Arc<str>, Micros)> {
         if self.next_look().is_none_or(|next| now < next) {
             return Vec::new();
         }
@@ -39,7 +39,7 @@ impl Retention {
     }
 
     /// Lets the next turn look again, because there are more dead letters than one commit deletes.
-    pub(super) fn go_on(&mut self) {
+    pub(crate) fn go_on(&mut self) {
         self.next = Micros::MIN;
     }
 }
