@@ -20,7 +20,8 @@ use crate::crates::{LIBRARIES, each_feature, features, is_heavy, metadata};
 use crate::run::{Failure, Result, flags_and, log_to, need, run};
 use crate::steps::{self, Phase, Step, Work::Call, Work::Cargo};
 use crate::{
-    api, attempts, flags, fuzz, loom, lowest, mutants, package, platforms, recipes, resolve, rustdoc, sanitize, tidy,
+    api, attempts, first_lines, flags, fuzz, loom, lowest, mutants, package, platforms, recipes, resolve, rustdoc,
+    sanitize, tidy,
 };
 
 /// The everyday steps, the quick ones first.
@@ -70,6 +71,7 @@ const LONG: &[Step] = &[
     // Compiles the old versions, which only this step uses.
     ("lowest", Call(lowest::command)),
     ("resolve-check", Call(resolve::check)),
+    ("first-lines", Call(first_lines::command)),
     ("loom-deeper", Call(|sh| loom::explore(sh, "", loom::MORE_PREEMPTIONS))),
     // The features that take long to compile, and the private pages of the programs.
     ("heavy", Cargo(&["clippy {heavy} --all-targets -- -D warnings", "test --no-fail-fast {heavy} --tests --benches"])),

@@ -12,6 +12,7 @@ mod cargo;
 mod chores;
 mod ci;
 mod crates;
+mod first_lines;
 mod flags;
 mod fuzz;
 mod loom;
