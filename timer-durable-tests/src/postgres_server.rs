@@ -240,7 +240,9 @@ impl Server {
         installed().map_or(PathBuf::from(name), |folder| folder.join(name))
     }
 
-    fn command(&self, program: &str) -> Command {
+    /// Returns a program of the server, or another one by its path, as the server's user and in its
+    /// folder.
+    pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.program(program));
         command.current_dir(&self.folder).stdin(Stdio::null()).stdout(Stdio::null());
         if let Some((uid, gid)) = self.user {

@@ -93,6 +93,7 @@ const LONG: &[Step] = &[
 const WAITING: &[Step] = &[
     ("durable", Call(durable)),
     ("drivers", Call(drivers)),
+    ("pgbouncer", Call(pgbouncer)),
     ("stress", Call(|sh| stress(sh, &LONG_STRESS))),
     ("fuzz", Call(|_| fuzz::run_all(&EVERY_TARGET))),
 ];
@@ -201,6 +202,14 @@ fn drivers(sh: &Shell) -> Result {
     let lines = each_feature(&metadata(sh)?, is_heavy);
     let tests = "test --no-fail-fast --manifest-path timer-durable-postgres/drivers/Cargo.toml";
     cargo(sh, &lines.iter().map(String::as_str).chain([tests]).collect::<Vec<_>>())
+}
+
+/// Runs the store behind PgBouncer in transaction mode.
+fn pgbouncer(sh: &Shell) -> Result {
+    if !sh.path_exists("/usr/sbin/pgbouncer") && sh.var_os("TIMER_PGBOUNCER").is_none() {
+        return Err(Failure::skipped("PgBouncer (apt-get install pgbouncer)"));
+    }
+    cargo(sh, &["test {linted} --test postgres -- --ignored pgbouncer"])
 }
 
 /// Runs 10,000 durable timeouts a second for ten minutes on PostgreSQL. Fails if the lag at 99 % is

@@ -18,6 +18,7 @@ mod one_connection;
 mod options;
 mod pauses;
 mod pending;
+mod pgbouncer;
 mod pooled;
 mod pooler;
 mod promises;

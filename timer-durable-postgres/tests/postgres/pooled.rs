@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The time between two looks for the timeouts of other writers.
 const LOOK: Duration = Duration::from_secs(1);
 
-fn is_pooled(store: &PostgresStore) -> bool {
+pub(super) fn is_pooled(store: &PostgresStore) -> bool {
     format!("{store:?}").contains("is_pooled: true")
 }
 
@@ -94,11 +94,17 @@ fn timers_share_the_sessions_of_a_pooler() {
     let Some(database) = Database::create() else { return };
     PostgresStore::install(&database.url()).wait().unwrap();
     let pooler = Pooler::start(&database, 2);
+    let check = || assert!(pooler.clients() <= 3, "a timer has one connection");
+    share_sessions(&database, &pooler.url(), check);
+}
+
+/// Lets three timers run each timeout once behind a pooler. Calls `check` while they are open.
+pub(super) fn share_sessions(database: &Database, url: &str, check: impl FnOnce()) {
     let (sender, fired) = mpsc::channel();
     let timers = [(); 3].map(|()| {
         let record = sender.clone();
         let topic = move |due: &Due<String>| record.send((due.payload().clone(), due.attempt())).map_err(Retry::new);
-        let store = crate::connected(&pooler.url()).unwrap().lease(LEASE * 5);
+        let store = crate::connected(url).unwrap().lease(LEASE * 5);
         assert!(is_pooled(&store));
         DurableTimer::builder().topic(Topic::new("topic"), topic).open(store).wait().unwrap()
     });
@@ -128,7 +134,7 @@ fn timers_share_the_sessions_of_a_pooler() {
     seen.sort_unstable();
     seen.dedup();
     assert!(seen.len() == 120 && seen.iter().all(|(_, attempt)| *attempt == 1), "{seen:?}");
-    assert!(pooler.clients() <= 3, "a timer has one connection");
+    check();
     for timer in timers {
         assert_eq!((timer.stats().store_errors, timer.stats().rejoins), (0, 0));
         assert_eq!(timer.stop(PATIENCE).wait().unwrap().unfinished, 0);
