@@ -27,7 +27,9 @@ create table timer.shard(
     owner bigint,
     epoch bigint not null default 0
 ) with (fillfactor = 50);
-insert into timer.shard(shard) select generate_series(0, 63);
+-- The epochs begin with the time of the install, which is above those of rows that are copied here.
+insert into timer.shard(shard, epoch)
+select shard, (extract(epoch from clock_timestamp()) * 1000000)::bigint from generate_series(0, 63) shard;
 
 -- Without `ended`, a row is a timeout that is pending or running. With `ended` and a reason it is a
 -- dead letter. With `ended` alone it is a tombstone, which refuses another insert of its id until then.
