@@ -167,7 +167,8 @@ fn a_requeue_says_that_the_key_is_taken() {
 #[test]
 fn no_command_installs_the_schema() {
     let Some(server) = timer_durable_tests::postgres_server::shared() else { return };
-    let (name, id) = (server.create_database(), timer_durable::TimeoutId::new().to_string());
+    let name = server.create_database();
+    let id = timer_durable::TimeoutId::new().to_string();
     let url = server.url(&name);
     for args in [&["list"][..], &["dead"], &["counts"], &["show", &id], &["cancel", &id], &["pause", "close"]] {
         let refused = error(Path::new(&url), args);

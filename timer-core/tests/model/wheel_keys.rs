@@ -83,7 +83,8 @@ fn a_key_finds_its_value_after_any_cascade() {
 /// Fills a bucket of a random level, six times. Some values are removed while they cascade.
 fn crowds(mut wheel: impl TimingWheel<u64>, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let (mut live, mut now): (BTreeMap<(u64, u64), Key>, u64) = (BTreeMap::new(), 0);
+    let mut live: BTreeMap<(u64, u64), Key> = BTreeMap::new();
+    let mut now = 0;
     let mut serial = 0;
     for _ in 0..6 {
         let slot = 1 << (6 * random.u32(1..6));

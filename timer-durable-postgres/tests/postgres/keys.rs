@@ -12,7 +12,8 @@ use super::locks::Session;
 /// Returns an insert that moves the timeout with its key to an earlier time.
 fn keyed(instance: u32, key: String, due: Micros) -> Insert {
     let mut insert = Insert::new(TimeoutId::made_by(instance), due, "t");
-    (insert.key, insert.if_pending) = (Some(key), IfPending::Earlier);
+    insert.key = Some(key);
+    insert.if_pending = IfPending::Earlier;
     insert
 }
 

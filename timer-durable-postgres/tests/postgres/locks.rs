@@ -30,7 +30,8 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn begin(database: &Database) -> Self {
         let mut process = database.server.psql(&database.name).stdin(Stdio::piped()).spawn().unwrap();
-        let (input, output) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));
+        let input = process.stdin.take().unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
         let mut session = Self { process, input, output };
         writeln!(session.input, "begin;").unwrap();
         session
@@ -329,7 +330,8 @@ fn a_row_that_is_refused_in_the_second_step_fails_its_call_only() {
     let mut node = database.join();
     let insert = |node: &super::Node, key: &str, due: i64| {
         let mut insert = Insert::new(TimeoutId::made_by(node.0.instance()), due, "t");
-        (insert.key, insert.if_pending) = (Some(key.to_owned()), IfPending::Earlier);
+        insert.key = Some(key.to_owned());
+        insert.if_pending = IfPending::Earlier;
         insert
     };
     let later = node.0.now() + 1_000_000_000;

@@ -24,7 +24,8 @@ fn a_paused_topic_with_many_rows_delays_no_other() {
     ));
     let (sender, runs) = mpsc::channel();
     let timers = [0, 1].map(|node| {
-        let (topic, other) = (sender.clone(), sender.clone());
+        let topic = sender.clone();
+        let other = sender.clone();
         DurableTimer::builder()
             .capacity(500)
             .topic(TOPIC, move |_: &Due<()>| topic.send(("topic", node)).map_err(Retry::new))

@@ -78,7 +78,8 @@ fn nothing_begins_before_it_is_due() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join();
     let insert = Insert::new(TimeoutId::made_by(node.0.instance()), node.0.now() + HOUR, "topic");
-    let (id, due) = (insert.id, insert.due);
+    let id = insert.id;
+    let due = insert.due;
     node.write([Operation::Insert(insert)]).unwrap();
     assert_eq!(node.begin(id), Ok(Outcome::NotYet(due)));
 }
@@ -141,13 +142,15 @@ fn a_running_attempt_is_not_cancelled() {
 #[test]
 fn two_nodes_share_one_key() {
     let Some(database) = Database::create() else { return };
-    let (mut first, mut second) = (database.join(), database.join());
+    let mut first = database.join();
+    let mut second = database.join();
     let keyed = |node: &Node| {
         let mut insert = Insert::new(TimeoutId::made_by(node.0.instance()), node.0.now() + HOUR, "topic");
         insert.key = Some("key".to_owned());
         insert
     };
-    let (insert, again) = (keyed(&first), keyed(&second));
+    let insert = keyed(&first);
+    let again = keyed(&second);
     let holder = insert.id;
     let created = first.write([Operation::Insert(insert)]).unwrap();
     assert_eq!(created, [Outcome::Created { replaced: None }]);
@@ -174,7 +177,8 @@ fn a_page_visits_a_bounded_number_of_rows() {
     let mut node = Node(crate::connected(&url).unwrap().lease(LEASE));
     node.0.rejoin().unwrap();
     let visits = || database.sql("select last_value from public.visits").parse::<u64>().unwrap();
-    let (before, mut page) = (visits(), Vec::new());
+    let before = visits();
+    let mut page = Vec::new();
     node.0.load("topic", Position::START..Position::END, 10, &mut page).unwrap();
     assert_eq!(page.len(), 10);
     let visited = visits() - before;
@@ -203,10 +207,12 @@ fn an_idle_node_renews_a_third_of_its_lease_later() {
 fn a_failure_after_a_commit_is_in_doubt() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join();
-    let (due, instance) = (node.0.now() + HOUR, node.0.instance());
+    let due = node.0.now() + HOUR;
+    let instance = node.0.instance();
     let keyed = |due| {
         let mut insert = Insert::new(TimeoutId::made_by(instance), due, "topic");
-        (insert.key, insert.if_pending) = (Some("key".to_owned()), IfPending::Later);
+        insert.key = Some("key".to_owned());
+        insert.if_pending = IfPending::Later;
         insert
     };
     node.write([Operation::Insert(keyed(due))]).unwrap();

@@ -67,7 +67,8 @@ fn pages_have_the_rows_of_all_shards_in_order() {
     assert_eq!(node.0.load("topic", Position::START..Position::END, 1_000, &mut all), Ok(Position::END));
     assert!(all.len() == 600 && all.is_sorted());
     for max in [1, 20, 100, 599, 600] {
-        let (mut pages, mut from) = (Vec::new(), Position::START);
+        let mut pages = Vec::new();
+        let mut from = Position::START;
         while from != Position::END {
             let before = pages.len();
             from = node.0.load("topic", from..Position::END, max, &mut pages).unwrap();

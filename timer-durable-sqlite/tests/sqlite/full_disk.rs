@@ -51,7 +51,8 @@ fn a_full_disk_is_an_error_to_the_caller() {
     assert!(child.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success(), "D16");
     let counts = std::fs::read_to_string(folder.path().join("counts")).unwrap();
     let (accepted, unknown) = counts.split_once(' ').unwrap();
-    let (accepted, unknown): (u64, u64) = (accepted.parse().unwrap(), unknown.parse().unwrap());
+    let accepted: u64 = accepted.parse().unwrap();
+    let unknown: u64 = unknown.parse().unwrap();
     let timer = DurableTimer::builder().open(SqliteStore::open(folder.file()).unwrap()).wait().unwrap();
     let pending = timer.counts().wait().unwrap().pending;
     assert!(accepted > 0 && (accepted..=accepted + unknown).contains(&pending), "D1: {pending}, {counts}");

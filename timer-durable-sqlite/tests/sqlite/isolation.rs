@@ -32,7 +32,8 @@ fn a_paused_topic_with_many_rows_in_a_file_delays_no_other() {
     .unwrap();
     drop(file);
     let (sender, runs) = channel();
-    let (topic, other) = (sender.clone(), sender);
+    let topic = sender.clone();
+    let other = sender;
     let timer = DurableTimer::builder()
         .capacity(500)
         .topic(t(), move |_: &Due<()>| topic.send("t").map_err(Retry::new))

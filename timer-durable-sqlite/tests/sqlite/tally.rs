@@ -63,7 +63,8 @@ impl Bench {
         self.insert(3);
         let begins: Vec<TimeoutId> = (0..4).map(|_| self.pick()).collect();
         let mut batch: Vec<Operation> = begins.iter().copied().map(Operation::Begin).collect();
-        let (moved, cancelled) = (self.pick(), self.pick());
+        let moved = self.pick();
+        let cancelled = self.pick();
         batch.push(Operation::Reset { target: Target::Id(moved), due: self.due() });
         batch.push(Operation::Cancel(Target::Id(cancelled)));
         batch.push(Operation::Cancel(Target::Id(TimeoutId::new())));
@@ -75,7 +76,8 @@ impl Bench {
         let mut ends = Vec::new();
         for (n, (id, begun)) in begins.into_iter().zip(outcomes).enumerate() {
             let Outcome::Begun(attempt) = begun else { continue };
-            let (attempt, next) = (attempt.attempt, self.due());
+            let attempt = attempt.attempt;
+            let next = self.due();
             let letter = NextRun { due: next, letter: TimeoutId::new() };
             ends.push(match n {
                 0 => Operation::Done { id, attempt, next: None, then: Vec::new() },

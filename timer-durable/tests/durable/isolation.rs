@@ -39,7 +39,8 @@ struct Bench {
 
 /// Opens a timer with little memory. `limit` sets the limits of the first topic.
 fn open(store: MemoryStore, limit: fn(DurableTimerBuilder) -> DurableTimerBuilder) -> Bench {
-    let (topic, other) = (Lags::default(), Lags::default());
+    let topic = Lags::default();
+    let other = Lags::default();
     let builder = limit(DurableTimer::builder().capacity(64).topic(t(), noting(&topic)));
     let (timer, driver) = builder.topic(OTHER, noting(&other)).build_manual(store).unwrap();
     Bench { timer, driver, topic, other }
@@ -206,7 +207,8 @@ fn a_rate_belongs_to_its_topic() {
 fn a_topic_that_hangs_delays_no_other() {
     let store = MemoryStore::new();
     let (open, gate) = channel::<()>();
-    let (gate, (entered, enters)) = (Mutex::new(gate), channel());
+    let gate = Mutex::new(gate);
+    let (entered, enters) = channel();
     let hangs = move |_: &Due<()>| {
         entered.send(()).map_err(Retry::new)?;
         let _open = gate.lock().unwrap().recv();

@@ -93,7 +93,8 @@ fn all_timeouts_of_a_call_are_scheduled_or_none() {
     let refused = ["a", "b"].map(|key| new(key, IfPending::Refuse));
     assert!(matches!(timer.schedule_many(refused).wait(), Err(Error::KeyTaken { .. })));
     assert_eq!(timer.counts().wait().unwrap().pending, 1);
-    let (before, keys) = (store.commits(), ["a", "b", "c"]);
+    let before = store.commits();
+    let keys = ["a", "b", "c"];
     let answers = block_on(timer.schedule_many(keys.map(keep))).unwrap();
     assert_eq!((store.commits() - before, answers.len()), (1, 3));
     assert_eq!(timer.get(t::<String>(), "b").wait().unwrap().unwrap().id, answers[1].id(), "it was kept");

@@ -84,7 +84,9 @@ impl Program {
             driver.crash();
             drop(timer);
         }
-        let (ran, store, start) = (self.ran.clone(), self.store.clone(), self.start);
+        let ran = self.ran.clone();
+        let store = self.store.clone();
+        let start = self.start;
         let handler = move |due: &Due<String>| {
             let at = u64::try_from((store.now() - start) / 1_000).unwrap();
             let (number, fails_once) = due.payload().split_once(' ').unwrap();
@@ -265,7 +267,8 @@ impl Program {
         loop {
             let first = self.pending.iter().filter(|(name, _)| may_run(name)).min_by_key(|(_, pending)| pending.due_ms);
             let Some((name, pending)) = first.filter(|(_, pending)| pending.due_ms <= end) else { break };
-            let (name, mut pending) = (name.clone(), pending.clone());
+            let name = name.clone();
+            let mut pending = pending.clone();
             // It has waited for the end of a pause.
             let at = pending.due_ms.max(self.now_ms);
             expected.push((at, pending.number));

@@ -12,7 +12,8 @@ fn of(name: &str) -> String {
     let log = Log { requests, hosts: vec!["a".to_owned()], bytes: 2_500_000 };
     let options = Options { idle: 60, clock: Clock::Real { speed: 1_600 }, ..Options::default() };
     let mut stats = TimerStats::default();
-    (stats.scheduled, stats.expired) = (1_234_567, 1_234_567);
+    stats.scheduled = 1_234_567;
+    stats.expired = 1_234_567;
     let session = |first, last| Session { first, host: 0, last, requests: 1 };
     let outcome = Outcome {
         sessions: vec![session(0, 30), session(3_600, 3_600)],

@@ -45,8 +45,10 @@ impl World {
         let mut expected = model.counts.clone();
         if !at_rest && self.mode == Mode::Immediate {
             // The lag counts from the reading after the batch.
-            let Counts { lag, lags, start_lag, starts, .. } = seen;
-            (expected.lag, expected.lags, expected.start_lag, expected.starts) = (lag, lags, start_lag, starts);
+            expected.lag = seen.lag;
+            expected.lags = seen.lags;
+            expected.start_lag = seen.start_lag;
+            expected.starts = seen.starts;
         }
         assert_eq!(seen, expected);
         if at_rest {
