@@ -135,11 +135,12 @@ fn a_paused_topic_does_not_fill_the_memory() {
 fn each_timeout_before_the_bound_of_its_topic_is_in_memory() {
     let mut random = fastrand::Rng::with_seed(3);
     let range = at(100, 0)..at(900, 0);
-    let mut heads = Heads::new(range.clone(), 24, 3);
+    let mut heads = Heads::new(range.clone(), 16, 3);
     let mut store = BTreeMap::<u128, (usize, Micros)>::new();
     let needs = [Need::Open, Need::Limited, Need::Paused];
+    let mut dropped = 0;
     for now in 0..3_000 {
-        let id = random.u128(0..60);
+        let id = random.u128(0..120);
         match random.u8(0..10) {
             0..=3 => {
                 let topic = store.get(&id).map_or(random.usize(0..4), |(topic, _)| *topic);
@@ -159,10 +160,11 @@ fn each_timeout_before_the_bound_of_its_topic_is_in_memory() {
                 page.truncate(wanted.max);
                 let last = page.last().filter(|_| page.len() == wanted.max);
                 heads.add_page(wanted.topic, &page, last.map_or(range.end, |last| last.next()), now / 4);
-                heads.retreat();
             }
             _ => heads.expire(now / 4),
         }
+        dropped += heads.retreat();
+        assert!(heads.len() <= 16);
         for (id, (topic, due)) in &store {
             let bound = heads.heads.get(*topic).map_or(range.end, |head| head.bound);
             let is_before = range.contains(&at(*due, *id)) && at(*due, *id) < bound;
@@ -175,4 +177,5 @@ fn each_timeout_before_the_bound_of_its_topic_is_in_memory() {
             (heads.entries.len(), heads.wheel.len() + heads.due_len())
         );
     }
+    assert!(dropped > 50, "{dropped} entries");
 }
