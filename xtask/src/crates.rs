@@ -19,6 +19,12 @@ pub(crate) const LIBRARIES: [&str; 8] = [
     "timer-adapters",
 ];
 
+/// The published crates and the command `timer`, in the order in which a person publishes them.
+pub(crate) const PUBLISHED: [&str; 9] = {
+    let [a, b, c, d, e, f, g, h] = LIBRARIES;
+    [a, b, c, d, e, f, g, h, "timer-cli"]
+};
+
 /// The adapters and the crates below them.
 pub(crate) const ADAPTERS_AND_CORE: [&str; 3] = ["timer-adapters", "timer-core", "timer-executor"];
 
@@ -56,11 +62,11 @@ pub(crate) fn metadata(sh: &Shell) -> Result<Value> {
     Ok(serde_json::from_str(&text)?)
 }
 
-fn text(value: &Value) -> &str {
+pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn list(value: &Value) -> &[Value] {
+pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
@@ -189,6 +195,14 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn a_crate_is_published_after_those_that_it_needs() {
+        for (name, needs) in ARROWS {
+            let Some(at) = PUBLISHED.iter().position(|published| published == name) else { continue };
+            assert!(needs.iter().all(|needed| *needed == TESTS || PUBLISHED[..at].contains(needed)), "{name}");
+        }
+    }
 
     /// Counts the faults when the crate `name` has one more dependency.
     fn faults(name: &str, dependency: Value) -> usize {

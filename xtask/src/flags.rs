@@ -77,6 +77,11 @@ xflags::xflags! {
             /// Ends cargo-mutants after so many minutes (240).
             optional --minutes n: u32
         }
+        /// Checks what a release needs, packs and builds each crate, and prints the commands for a
+        /// person. Publishes nothing.
+        cmd release {
+            optional --dry-run
+        }
         /// Runs the tests under the named sanitizers, or under all of them, valgrind and Miri. A
         /// tool that is not installed is skipped.
         cmd sanitize {
@@ -160,7 +165,7 @@ mod tests {
     #[test]
     fn the_help_lists_every_command() {
         let help = words("help").unwrap_err();
-        let names = "api bench ci demo docs fuzz browser loom metrics-e2e mutants sanitize stress tidy";
+        let names = "api bench ci demo docs fuzz browser loom metrics-e2e mutants release sanitize stress tidy";
         names.split(' ').for_each(|name| assert!(words(name).is_ok(), "{name}"));
         let help_text = help.to_string();
         let listed: Vec<&str> = chores(&help_text).iter().map(|(name, _)| *name).collect();

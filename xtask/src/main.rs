@@ -21,6 +21,7 @@ mod mutants;
 mod package;
 mod platforms;
 mod recipes;
+mod release;
 mod resolve;
 mod run;
 mod rustdoc;
@@ -60,6 +61,7 @@ fn dispatch(command: XtaskCmd) -> Result {
         XtaskCmd::Loom(flags) => loom::command(sh, &flags),
         XtaskCmd::MetricsE2e(_) => chores::metrics_e2e(sh),
         XtaskCmd::Mutants(flags) => mutants::command(sh, &flags),
+        XtaskCmd::Release(flags) => release::command(sh, &flags),
         XtaskCmd::Sanitize(flags) => sanitize::command(&flags),
         XtaskCmd::Stress(flags) => chores::stress(sh, &flags),
         XtaskCmd::Tidy(_) => tidy::command(sh),

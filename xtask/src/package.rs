@@ -1,5 +1,5 @@
-//! The packages that a registry would get, built against each other. Only this check finds a file
-//! that is not packed.
+//! The packages that a registry would get, each built alone against the packages of the crates that
+//! it needs. Only this check finds a file that is not packed.
 //!
 //! `cargo package` would build them too, but against the copies of the other packages that it
 //! unpacked first. It takes the copy of an earlier run for that of the current one if the version
@@ -10,14 +10,14 @@ use std::fs;
 use xshell::{Shell, cmd};
 
 use crate::cargo::cargo;
-use crate::crates::LIBRARIES;
+use crate::crates::PUBLISHED;
 use crate::run::{Failure, Result, root, run, target_dir};
 
-/// Packs the libraries, unpacks them into a new workspace and builds it.
+/// Packs the published crates, unpacks them into a new workspace, and builds one after the other.
 pub(crate) fn command(sh: &Shell) -> Result {
     let packages = target_dir().join("package");
     sh.remove_path(&packages)?;
-    cargo(sh, &["package {libraries} --allow-dirty --no-verify"])?;
+    cargo(sh, &["package {libraries} -p timer-cli --allow-dirty --no-verify"])?;
     let workspace = packages.join("workspace");
     fs::create_dir_all(&workspace)?;
     for file in sh.read_dir(&packages)?.iter().filter(|path| path.extension().is_some_and(|is| is == "crate")) {
@@ -28,16 +28,20 @@ pub(crate) fn command(sh: &Shell) -> Result {
         .read_dir(&workspace)?
         .iter()
         .filter_map(|path| path.file_name()?.to_str().map(str::to_owned))
-        .filter(|name| LIBRARIES.iter().any(|library| name.starts_with(library)))
+        .filter(|name| PUBLISHED.iter().any(|published| name.starts_with(published)))
         .collect();
-    if members.len() != LIBRARIES.len() {
-        return Err(Failure::new(format!("the packages are {members:?}, but {LIBRARIES:?} were expected")));
+    if members.len() != PUBLISHED.len() {
+        return Err(Failure::new(format!("the packages are {members:?}, but {PUBLISHED:?} were expected")));
     }
     sh.write_file(workspace.join("Cargo.toml"), manifest(&members))?;
     sh.copy_file(root().join("Cargo.lock"), &workspace)?;
     let manifest = workspace.join("Cargo.toml");
     let target = target_dir();
-    run(cmd!(sh, "cargo build --workspace --all-features --manifest-path {manifest} --target-dir {target}"))
+    for package in PUBLISHED {
+        // Without the features that other crates of a build would enable in its dependencies.
+        run(cmd!(sh, "cargo build -p {package} --all-features --manifest-path {manifest} --target-dir {target}"))?;
+    }
+    Ok(())
 }
 
 /// Returns the manifest of a workspace whose members, folders such as `timer-core-0.1.0`, take the
