@@ -178,7 +178,8 @@ fn read_state(text: &str) -> Result<TimeoutState, lexopt::Error> {
         "pending" => Ok(TimeoutState::Pending),
         "running" => Ok(TimeoutState::Running),
         "retrying" => Ok(TimeoutState::Retrying),
-        other => Err(format!("--state: '{other}' given; allowed: pending, running, retrying").into()),
+        "queued" => Ok(TimeoutState::Queued),
+        other => Err(format!("--state: '{other}' given; allowed: pending, running, retrying, queued").into()),
     }
 }
 
@@ -216,7 +217,7 @@ mod tests {
             ("--store a requeue", "allowed: ID, all"),
             ("--store a show 17", "32 hexadecimal digits"),
             ("--store a list --prefix x", "--prefix needs --topic"),
-            ("--store a list --state old", "allowed: pending, running, retrying"),
+            ("--store a list --state old", "allowed: pending, running, retrying, queued"),
             ("--store a list --within soon", "soon"),
             ("--store a list --size 3", "--size"),
             ("--store mysql://me:secret@db/shop list", "'mysql://' given; allowed: a file, sqlite:FILE, postgres://"),

@@ -36,7 +36,7 @@ Options:
   --topic TOPIC     list, dead, requeue all, purge all: only this topic
   --prefix PREFIX   the same, and cancel: only keys that begin with this; list and cancel need a topic
   --older-than TIME dead, requeue all, purge all: only those that died longer ago, such as 30d
-  --state STATE     list: only pending, running or retrying
+  --state STATE     list: only pending, running, retrying or queued
   --within TIME     list: only those that are due within this time, such as 90s or 2h
   --limit N         list, dead: at most N rows [default: 100]
   --without-key     requeue: as timeouts without keys, beside those that have the keys

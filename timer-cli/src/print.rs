@@ -167,6 +167,7 @@ fn state(state: TimeoutState) -> &'static str {
         TimeoutState::Pending => "pending",
         TimeoutState::Running => "running",
         TimeoutState::Retrying => "retrying",
+        TimeoutState::Queued => "queued",
     }
 }
 

@@ -40,9 +40,11 @@
 mod begun;
 pub mod book;
 mod clock;
+mod create;
 mod file_connection;
 mod foreign;
 mod handle;
+mod holder;
 mod ids;
 mod log;
 mod names;
@@ -50,6 +52,7 @@ mod open;
 mod open_error;
 mod owner;
 mod put;
+mod queued;
 mod read;
 mod reader;
 mod rows;
@@ -72,6 +75,7 @@ use log::Log;
 use open::Opened;
 pub use open_error::OpenError;
 use owner::Owner;
+use queued::QueuedCalls;
 pub use reader::SqliteReader;
 /// The crate of the connection of a [`SqliteTransaction`].
 #[doc(no_inline)]
@@ -82,7 +86,8 @@ use schema::{SCHEMA, Schema};
 use std::path::{Path, PathBuf};
 use tally::Tally;
 use timer_durable::StoreError;
-use timer_durable::store::{Divider, Micros};
+use timer_durable::store::{Divider, Micros, Position};
+use tombstones::Tombstones;
 use unreadable::UnreadableRows;
 
 /// The shortest time between two writes of the latest time. Only commits that happen anyway write
@@ -142,6 +147,8 @@ pub struct SqliteStore {
     /// The schema to which [`upgrade`](Self::upgrade) leads.
     schema: Schema,
     foreign: ForeignWrites,
+    /// The timeouts that queued calls have created or changed since the last upkeep.
+    settled: Vec<(Position, String)>,
 }
 
 impl SqliteStore {
@@ -174,6 +181,7 @@ impl SqliteStore {
             begun_slot: BegunSlot::default(),
             schema,
             foreign: ForeignWrites::default(),
+            settled: Vec::new(),
         })
     }
 
@@ -272,11 +280,10 @@ impl SqliteStore {
     /// Makes rows that cannot be read dead letters, and counts the others anew.
     fn bury(&mut self, rows: UnreadableRows) -> Result<(), StoreError> {
         if !rows.is_empty() {
-            self.commit(|connection, _, clock| {
-                let now = clock.now();
-                let mut bury = |(row, error): &(i64, _)| unreadable::bury(connection, *row, error, now);
-                rows.iter().try_for_each(&mut bury).map_err(failed)
+            let calls = self.commit(|connection, epoch, clock| {
+                QueuedCalls::bury(Tombstones::new(connection, epoch, clock.now()), &rows).map_err(failed)
             })?;
+            self.settled.extend(calls.settled);
         }
         self.tally = Tally::start(&self.connection).map_err(failed)?;
         Ok(())

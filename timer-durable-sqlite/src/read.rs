@@ -16,7 +16,7 @@ use timer_durable::{Counts, Filter, Pending, PendingRow, TimeoutId, TimeoutState
 
 /// The columns of a row. `?1` is the epoch whose timeouts run.
 const COLUMNS: &str = "id, due, topic, key, attempt, period, planned is not null and attempt > forgiven,
-    case when begun >= ?1 then coalesce(started, due) end";
+    case when begun >= ?1 and if_pending is null then coalesce(started, due) end, if_pending is not null";
 
 fn epoch(db: &Connection) -> Result<i64> {
     db.prepare_cached("select epoch from timer_meta")?.query_row([], |row| row.get(0))
@@ -25,6 +25,7 @@ fn epoch(db: &Connection) -> Result<i64> {
 fn pending<P>(row: &Row<'_>, payload: P) -> Result<Pending<P>> {
     let running_since: Option<Micros> = row.get(7)?;
     let state = match (running_since, row.get(6)?) {
+        _ if row.get(8)? => TimeoutState::Queued,
         (Some(_), _) => TimeoutState::Running,
         (None, true) => TimeoutState::Retrying,
         (None, false) => TimeoutState::Pending,
@@ -39,7 +40,7 @@ fn pending<P>(row: &Row<'_>, payload: P) -> Result<Pending<P>> {
 }
 
 pub(super) fn get(db: &Connection, target: &Target) -> Result<Option<StoredPending>> {
-    let read = |row: &Row<'_>| pending(row, (row.get(8)?, row.get(9)?));
+    let read = |row: &Row<'_>| pending(row, (row.get(9)?, row.get(10)?));
     let epoch = epoch(db)?;
     let select = format!("select {COLUMNS}, format, payload from timer_timeout where ");
     match target {
@@ -47,7 +48,7 @@ pub(super) fn get(db: &Connection, target: &Target) -> Result<Option<StoredPendi
             db.prepare_cached(&(select + "id = ?2"))?.query_row(params![epoch, blob(*id)], read).optional()
         }
         Target::Key { topic, key } => {
-            let mut find = db.prepare_cached(&(select + "topic = ?2 and key = ?3"))?;
+            let mut find = db.prepare_cached(&(select + "topic = ?2 and key = ?3 and if_pending is null"))?;
             find.query_row(params![epoch, topic, key], read).optional()
         }
     }
@@ -66,7 +67,8 @@ impl Tail {
             tail.and("topic = ?", [topic.clone().into()]);
         }
         match filter.state {
-            Some(TimeoutState::Running) => tail.and("begun >= ?1", []),
+            Some(TimeoutState::Running) => tail.and("begun >= ?1 and if_pending is null", []),
+            Some(TimeoutState::Queued) => tail.and("if_pending is not null", []),
             Some(TimeoutState::Retrying) => {
                 tail.and("planned is not null and attempt > forgiven and (begun is null or begun < ?1)", [])
             }
@@ -114,11 +116,14 @@ pub(super) fn list(
         if let Some(end) = end {
             tail.and("key < ?", [end.into()]);
         }
-        if let Some(after) = after.and_then(|row| row.key.clone()) {
-            tail.and("key > ?", [after.into()]);
+        // A queued call is behind the timeout that has its key.
+        let is_queued = |row: &PendingRow| row.state == TimeoutState::Queued;
+        if let Some((last, Some(key))) = after.map(|row| (row, row.key.clone())) {
+            let bound = [key.clone().into(), key.into(), is_queued(last).into()];
+            tail.and("key >= ? and (key > ? or (if_pending is not null) > ?)", bound);
         }
-        let mut rows = tail.rows(db, "key", limit)?;
-        rows.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        let mut rows = tail.rows(db, "key, if_pending is not null", limit)?;
+        rows.sort_unstable_by(|a, b| (&a.key, is_queued(a)).cmp(&(&b.key, is_queued(b))));
         return Ok(rows);
     }
     let from = after.map_or(Position::at(filter.due.start), |row| row.position().next());

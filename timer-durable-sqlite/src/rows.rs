@@ -1,7 +1,10 @@
 //! The statements of a batch.
 
+use super::create::Create;
+use super::holder::queued_beside;
 use super::ids::{blob, id};
-use super::put::{Create, follow, insert};
+use super::put::{follow, insert};
+use super::queued::QueuedCalls;
 use super::slots::Slots;
 use super::tombstones::Tombstones;
 use super::unreadable::is_of_row;
@@ -15,6 +18,8 @@ use timer_durable::transaction::{Attempt, NextRun, Operation, Outcome, Target};
 pub(super) struct Instance {
     pub(super) epoch: i64,
     pub(super) now: Micros,
+    /// Whether work of the user runs. Queued calls have their effect after it.
+    pub(super) is_in_work: bool,
 }
 
 /// Executes a batch inside a transaction.
@@ -22,17 +27,23 @@ pub(super) struct Instance {
 /// The statements of the frequent operations are looked up once per batch. None of them needs a
 /// statement journal or a temporary table, which would double the time of a row. That excludes
 /// `returning`, and inserts from a `select`.
-pub(super) fn execute(db: &Connection, batch: &[Operation], instance: Instance) -> Result<Vec<Outcome>> {
-    let Instance { epoch, now } = instance;
-    let tombstones = Tombstones { db, instance: epoch as u32, now };
+pub(super) fn execute(
+    db: &Connection,
+    batch: &[Operation],
+    instance: Instance,
+    calls: &mut QueuedCalls,
+) -> Result<Vec<Outcome>> {
+    let now = instance.now;
+    let tombstones = Tombstones::new(db, instance.epoch, now);
     let mut create = Create::new(db, now)?;
-    let mut end =
-        db.prepare_cached("delete from timer_timeout where id = ?1 and attempt = ?2 and begun is not null")?;
+    let mut end = db.prepare_cached(
+        "delete from timer_timeout where id = ?1 and attempt = ?2 and begun is not null and queued is null",
+    )?;
     let mut begin = Begin { find: db.prepare_cached(FIND)?, update: db.prepare_cached(BEGIN)?, instance };
-    let execute = |operation: &Operation| match operation {
-        Operation::Insert(new) => insert(tombstones, &mut create, new),
+    let mut execute = |operation: &Operation, calls: &mut QueuedCalls| match operation {
+        Operation::Insert(new) => insert(tombstones, &mut create, new, calls),
         Operation::Reset { target, due } => reset(db, target, *due, &mut create.slots),
-        Operation::Cancel(target) => cancel(tombstones, target),
+        Operation::Cancel(target) => cancel(tombstones, target, calls),
         Operation::Done { id, attempt, next, then } => {
             let ended = match next {
                 Some(next) => repeat(db, *id, *attempt, *next)?,
@@ -51,21 +62,38 @@ pub(super) fn execute(db: &Connection, batch: &[Operation], instance: Instance) 
         Operation::Bury { id, attempt, reason, next } => bury(db, *id, *attempt, reason, *next, now),
         Operation::Requeue { id, due, without_key } => requeue(db, *id, *due, *without_key),
         Operation::Purge(id) => purge(tombstones, *id),
-        Operation::Begin(id) => begin.execute(*id),
+        Operation::Begin(id) => begin.execute(db, *id, calls),
+    };
+    let execute = |operation: &Operation| {
+        let mut outcome = execute(operation, calls)?;
+        if outcome == Outcome::NotFound && calls.take_before_end(db, operation)? {
+            outcome = execute(operation, calls)?;
+        }
+        if !instance.is_in_work {
+            calls.settle(tombstones)?;
+        }
+        Ok(outcome)
     };
     batch.iter().map(execute).collect()
 }
 
 /// Executes an operation in its own savepoint, inside a transaction. Refuses the operation if its
 /// row cannot be written, and undoes what it has written.
-pub(super) fn execute_in_savepoint(db: &Connection, operation: &Operation, instance: Instance) -> Result<Outcome> {
+pub(super) fn execute_in_savepoint(
+    db: &Connection,
+    operation: &Operation,
+    instance: Instance,
+    calls: &mut QueuedCalls,
+) -> Result<Outcome> {
     db.prepare_cached("savepoint operation")?.execute([])?;
-    let outcome = match execute(db, std::slice::from_ref(operation), instance) {
+    let before = calls.clone();
+    let outcome = match execute(db, std::slice::from_ref(operation), instance, calls) {
         Ok(mut outcomes) => outcomes.remove(0),
         // A trigger of the user may have rolled back the whole transaction.
         Err(error) if !is_of_row(&error) || db.is_autocommit() => return Err(error),
         Err(error) => {
             db.prepare_cached("rollback to operation")?.execute([])?;
+            *calls = before;
             Outcome::Refused(error.to_string())
         }
     };
@@ -80,14 +108,14 @@ fn changed(id: TimeoutId, rows: usize) -> Outcome {
 
 fn reset(db: &Connection, target: &Target, due: Micros, slots: &mut Slots<'_>) -> Result<Outcome> {
     let found = find(db, target)?;
-    if let Outcome::Changed(id) = found {
+    if let Outcome::Changed(id) | Outcome::Queued(id) = found {
         let topic = if let Target::Key { topic, .. } = target { Some(&**topic) } else { None };
         slots.change_due(id, topic, due)?;
     }
     Ok(found)
 }
 
-fn cancel(tombstones: Tombstones<'_>, target: &Target) -> Result<Outcome> {
+fn cancel(tombstones: Tombstones<'_>, target: &Target, calls: &mut QueuedCalls) -> Result<Outcome> {
     let db = tombstones.db;
     let mut delete = db.prepare_cached("delete from timer_timeout where id = ?1 and begun is null")?;
     if let Target::Id(id) = target {
@@ -97,30 +125,45 @@ fn cancel(tombstones: Tombstones<'_>, target: &Target) -> Result<Outcome> {
         }
     }
     let found = find(db, target)?;
-    if let Outcome::Changed(id) = found {
-        delete.execute([blob(id)])?;
-        tombstones.leave(id)?;
+    match found {
+        Outcome::Changed(id) => {
+            delete.execute([blob(id)])?;
+            tombstones.leave(id)?;
+        }
+        Outcome::Queued(id) => {
+            calls.cancel(tombstones, id)?;
+            if *target == Target::Id(id) {
+                return Ok(Outcome::Changed(id));
+            }
+        }
+        _ => {}
     }
     Ok(found)
 }
 
-/// Looks for a pending timeout.
+/// Looks for a pending timeout, or for the call that is queued beside its attempt.
 fn find(db: &Connection, target: &Target) -> Result<Outcome> {
-    let read = |row: &rusqlite::Row<'_>| Ok((id(row.get(0)?), row.get::<_, Option<i64>>(1)?.is_some()));
+    let read = |row: &rusqlite::Row<'_>| {
+        let is_queued: bool = row.get(2)?;
+        Ok((id(row.get(0)?), row.get::<_, Option<i64>>(1)?.is_some(), is_queued))
+    };
     let found = match target {
         Target::Id(id) => db
-            .prepare_cached("select id, begun from timer_timeout where id = ?1")?
+            .prepare_cached("select id, begun, if_pending is not null from timer_timeout where id = ?1")?
             .query_row([blob(*id)], read)
             .optional()?,
         Target::Key { topic, key } => db
-            .prepare_cached("select id, begun from timer_timeout where topic = ?1 and key = ?2")?
+            .prepare_cached(
+                "select id, begun, 0 from timer_timeout where topic = ?1 and key = ?2 and if_pending is null",
+            )?
             .query_row(params![topic, key], read)
             .optional()?,
     };
     Ok(match found {
         None => Outcome::NotFound,
-        Some((_, true)) => Outcome::Running,
-        Some((id, false)) => Outcome::Changed(id),
+        Some((id, _, true)) => Outcome::Queued(id),
+        Some((id, true, _)) => queued_beside(db, id)?.map_or(Outcome::Running, Outcome::Queued),
+        Some((id, false, _)) => Outcome::Changed(id),
     })
 }
 
@@ -128,7 +171,7 @@ fn find(db: &Connection, target: &Target) -> Result<Outcome> {
 fn repeat(db: &Connection, id: TimeoutId, attempt: u32, next: Micros) -> Result<Outcome> {
     let mut update = db.prepare_cached(
         "update timer_timeout set due = ?3, slot = null, begun = null, forgiven = attempt, planned = null
-         where id = ?1 and attempt = ?2 and begun is not null",
+         where id = ?1 and attempt = ?2 and begun is not null and queued is null",
     )?;
     Ok(changed(id, update.execute(params![blob(id), attempt, next])?))
 }
@@ -137,7 +180,7 @@ fn retry(db: &Connection, id: TimeoutId, attempt: u32, due: Micros, forgive: boo
     let mut update = db.prepare_cached(
         "update timer_timeout set due = ?3, slot = null, begun = null, forgiven = forgiven + ?4,
                 planned = coalesce(planned, due)
-         where id = ?1 and attempt = ?2 and begun is not null",
+         where id = ?1 and attempt = ?2 and begun is not null and queued is null",
     )?;
     Ok(changed(id, update.execute(params![blob(id), attempt, due, forgive])?))
 }
@@ -153,7 +196,7 @@ fn postpone(
         "update timer_timeout set due = ?3, slot = null, begun = null, forgiven = attempt,
                 planned = iif(period is null, null, coalesce(planned, due)),
                 format = coalesce(?4, format), payload = coalesce(?5, payload)
-         where id = ?1 and attempt = ?2 and begun is not null",
+         where id = ?1 and attempt = ?2 and begun is not null and queued is null",
     )?;
     let (format, payload) = payload.map(|(format, payload)| (format, payload)).unzip();
     Ok(changed(id, update.execute(params![blob(id), attempt, due, format, payload])?))
@@ -170,7 +213,7 @@ fn bury(
     let mut copy = db.prepare_cached(
         "insert into timer_dead(id, due, topic, key, attempt, format, payload, reason, died)
          select ?5, due, topic, key, attempt, format, payload, ?3, ?4 from timer_timeout
-         where id = ?1 and attempt = ?2 and begun is not null",
+         where id = ?1 and attempt = ?2 and begun is not null and queued is null",
     )?;
     let letter = next.map_or(id, |next| next.letter);
     let copied = copy.execute(params![blob(id), attempt, reason, now, blob(letter)])?;
@@ -186,7 +229,7 @@ fn bury(
 fn requeue(db: &Connection, dead: TimeoutId, due: Micros, without_key: bool) -> Result<Outcome> {
     let mut holder = db.prepare_cached(
         "select t.id from timer_dead d join timer_timeout t on t.topic = d.topic and t.key = d.key
-         where d.id = ?1 and not ?2",
+         where d.id = ?1 and not ?2 and t.if_pending is null",
     )?;
     let holder = holder.query_row(params![blob(dead), without_key], |row| Ok(id(row.get(0)?))).optional()?;
     if let Some(holder) = holder {
@@ -213,7 +256,7 @@ fn delete_dead(db: &Connection, id: TimeoutId) -> Result<usize> {
 }
 
 const FIND: &str = "select attempt + 1, due, topic, forgiven, key, format, payload, period, max_lateness,
-        coalesce(planned, due), traceparent
+        coalesce(planned, due), traceparent, queued is not null
     from timer_timeout where id = ?1 and (begun is null or begun < ?2)";
 const BEGIN: &str = "update timer_timeout set attempt = ?2, begun = ?3, started = ?4 where id = ?1";
 
@@ -225,13 +268,15 @@ struct Begin<'c> {
 }
 
 impl Begin<'_> {
-    fn execute(&mut self, id: TimeoutId) -> Result<Outcome> {
-        let Instance { epoch, now } = self.instance;
+    fn execute(&mut self, db: &Connection, id: TimeoutId, calls: &mut QueuedCalls) -> Result<Outcome> {
+        let Instance { epoch, now, .. } = self.instance;
+        let mut has_call = false;
         let begun = self.find.query_row(params![blob(id), epoch], |row| {
             let due = row.get(1)?;
             if due > now {
                 return Ok(Outcome::NotYet(due));
             }
+            has_call = row.get(11)?;
             let mut attempt = Attempt::new(row.get(0)?, due, row.get::<_, String>(2)?);
             attempt.forgiven = row.get(3)?;
             attempt.key = row.get(4)?;
@@ -245,6 +290,9 @@ impl Begin<'_> {
             Ok(Outcome::Begun(Box::new(attempt)))
         });
         let begun = begun.optional()?.unwrap_or(Outcome::NotFound);
+        if has_call && calls.end_old_attempt(db, id)? {
+            return Ok(Outcome::NotFound);
+        }
         if let Outcome::Begun(attempt) = &begun {
             self.update.execute(params![blob(id), attempt.attempt, epoch, now])?;
         }

@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The tables. A payload is behind all columns but one that is read together with it, so other
-/// statements do not read it. The indexes of due times have the topic, so timeouts are counted by
+/// statements do not read it. A row with `if_pending` is a call that the row of a running attempt
+/// names in `queued`. The indexes of due times have the topic, so timeouts are counted by
 /// topic without a look at their rows.
 const VERSION_1: &str = "
     create table timer_meta(version integer not null, epoch integer not null, floor integer not null);
@@ -27,6 +28,8 @@ const VERSION_1: &str = "
         started integer,
         period integer,
         max_lateness integer,
+        queued blob,
+        if_pending text,
         format integer not null,
         topic text not null,
         key text,
@@ -36,7 +39,7 @@ const VERSION_1: &str = "
     create unique index timer_timeout_by_id on timer_timeout(id);
     create index timer_timeout_by_due on timer_timeout(topic, due, id) where slot is null;
     create index timer_timeout_by_slot on timer_timeout(slot, id, due, topic) where slot is not null;
-    create unique index timer_timeout_by_key on timer_timeout(topic, key) where key is not null;
+    create unique index timer_timeout_by_key on timer_timeout(topic, key, if_pending is not null) where key is not null;
     create table timer_dead(
         id blob not null,
         due integer not null,
@@ -56,6 +59,7 @@ const VERSION_1: &str = "
     create view timer_pending as select
         lower(hex(id)) as id, topic, key, due,
         case
+            when if_pending is not null then 'queued'
             when begun >= (select epoch from timer_meta) then 'running'
             when planned is not null and attempt > forgiven then 'retrying'
             else 'pending'

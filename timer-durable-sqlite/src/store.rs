@@ -1,6 +1,7 @@
 //! The store's side of the trait.
 
 use super::begun::BegunSlot;
+use super::queued::QueuedCalls;
 use super::rows::{self, Instance};
 use super::slots::{self, Loaded, Page};
 use super::tally::Tally;
@@ -74,14 +75,15 @@ impl Store for SqliteStore {
 
     fn write_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         let mut outcomes = Vec::new();
+        let mut calls = QueuedCalls::default();
         let result = self.commit(|connection, epoch, clock| {
-            let instance = Instance { epoch, now: clock.now() };
-            outcomes = rows::execute(connection, inserts, instance).map_err(failed)?;
+            let instance = Instance { epoch, now: clock.now(), is_in_work: false };
+            outcomes = rows::execute(connection, inserts, instance, &mut calls).map_err(failed)?;
             // The error rolls the transaction back.
             if are_accepted(inserts, &outcomes) { Ok(()) } else { Err(StoreError::Locked) }
         });
         match result {
-            Ok(()) => self.tally.add(inserts, &outcomes),
+            Ok(()) => self.note(inserts, &outcomes, calls),
             Err(StoreError::Locked) => {}
             Err(error) => return Err(error),
         }
@@ -147,10 +149,10 @@ impl Store for SqliteStore {
     }
 
     fn next_upkeep(&self) -> Option<Instant> {
-        if self.foreign.are_found { Some(Instant::now()) } else { self.tally.next() }
+        if self.foreign.are_found || !self.settled.is_empty() { Some(Instant::now()) } else { self.tally.next() }
     }
 
-    /// Counts a part of the timeouts.
+    /// Counts a part of the timeouts, and reports those that queued calls have created or changed.
     fn upkeep(&mut self, _: &[TimeoutId]) -> Result<Upkeep, StoreError> {
         let shards_gained = std::mem::take(&mut self.foreign.are_found);
         if shards_gained {
@@ -160,6 +162,7 @@ impl Store for SqliteStore {
             self.tally.step(&self.connection).map_err(failed)?;
         }
         let mut upkeep = Upkeep::default();
+        upkeep.foreign = std::mem::take(&mut self.settled);
         upkeep.shards_gained = shards_gained;
         upkeep.pauses_changed = shards_gained;
         Ok(upkeep)
@@ -168,16 +171,19 @@ impl Store for SqliteStore {
     fn transact(&mut self, work: TransactionWork<'_>) -> Result<(), StoreError> {
         let mut operations = Vec::new();
         let mut outcomes = Vec::new();
+        let mut calls = QueuedCalls::default();
         self.commit(|connection, epoch, clock| {
             let connection = &*connection;
             let mut open = OpenTransaction::new(connection, clock, epoch);
             work(&mut open, Some(connection))?;
             check_names(open.connection)?;
+            open.settle()?;
             operations = open.operations;
             outcomes = open.outcomes;
+            calls = open.calls;
             Ok(())
         })?;
-        self.tally.add(&operations, &outcomes);
+        self.note(&operations, &outcomes, calls);
         Ok(())
     }
 
@@ -215,9 +221,10 @@ impl SqliteStore {
     /// cannot be read, becomes a dead letter.
     fn execute(&mut self, part: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         let mut unreadable = None;
+        let mut calls = QueuedCalls::default();
         let result = self.commit(|connection, epoch, clock| {
-            let instance = Instance { epoch, now: clock.now() };
-            rows::execute(connection, part, instance).map_err(|error| {
+            let instance = Instance { epoch, now: clock.now(), is_in_work: false };
+            rows::execute(connection, part, instance, &mut calls).map_err(|error| {
                 let refusal = failed(&error);
                 let row = unreadable::row_of_begin(connection, part, &error).unwrap_or_default();
                 unreadable = row.map(|row| (row, error));
@@ -229,7 +236,13 @@ impl SqliteStore {
             return Ok(vec![Outcome::NotFound]);
         }
         let outcomes = result?;
-        self.tally.add(part, &outcomes);
+        self.note(part, &outcomes, calls);
         Ok(outcomes)
+    }
+
+    /// Notes a commit.
+    fn note(&mut self, batch: &[Operation], outcomes: &[Outcome], calls: QueuedCalls) {
+        self.tally.add(batch, outcomes, &calls.rows);
+        self.settled.extend(calls.settled);
     }
 }

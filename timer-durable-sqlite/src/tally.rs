@@ -70,10 +70,11 @@ impl Tally {
         Ok(())
     }
 
-    /// Notes a commit.
-    pub(super) fn add(&mut self, batch: &[Operation], outcomes: &[Outcome]) {
+    /// Notes a commit, with the changes of the number of rows by queued calls.
+    pub(super) fn add(&mut self, batch: &[Operation], outcomes: &[Outcome], calls: &[(TimeoutId, i64)]) {
         let cursor = self.cursor;
         let count = |id: TimeoutId| i64::from(cursor.is_none_or(|cursor| id <= cursor));
+        self.counted += calls.iter().map(|(id, change)| count(*id) * change).sum::<i64>();
         for (operation, outcome) in batch.iter().zip(outcomes) {
             self.counted += match (operation, outcome) {
                 (Operation::Insert(new), Outcome::Created { replaced }) => count(new.id) - replaced.map_or(0, count),

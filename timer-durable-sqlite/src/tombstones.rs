@@ -21,11 +21,15 @@ const MAX_REMOVED: u32 = 16;
 #[derive(Clone, Copy)]
 pub(super) struct Tombstones<'c> {
     pub(super) db: &'c Connection,
-    pub(super) instance: u32,
+    instance: u32,
     pub(super) now: Micros,
 }
 
-impl Tombstones<'_> {
+impl<'c> Tombstones<'c> {
+    pub(super) fn new(db: &'c Connection, epoch: i64, now: Micros) -> Self {
+        Self { db, instance: epoch as u32, now }
+    }
+
     /// Leaves a tombstone for a timeout that has ended, if somebody may insert its id again.
     pub(super) fn leave(&self, id: TimeoutId) -> Result<()> {
         if id.repeatable_until(self.instance).is_none_or(|until| until <= self.now) {

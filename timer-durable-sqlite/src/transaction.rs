@@ -2,7 +2,9 @@
 
 use super::clock::Clock;
 use super::failed;
+use super::queued::QueuedCalls;
 use super::rows::{self, Instance};
+use super::tombstones::Tombstones;
 use rusqlite::Connection;
 use timer_durable::StoreError;
 use timer_durable::store::{Micros, StoreTransaction};
@@ -15,19 +17,27 @@ pub(super) struct OpenTransaction<'c> {
     epoch: i64,
     pub(super) operations: Vec<Operation>,
     pub(super) outcomes: Vec<Outcome>,
+    pub(super) calls: QueuedCalls,
 }
 
 impl<'c> OpenTransaction<'c> {
     pub(super) fn new(connection: &'c Connection, clock: &'c Clock, epoch: i64) -> Self {
-        Self { connection, clock, epoch, operations: Vec::new(), outcomes: Vec::new() }
+        let calls = QueuedCalls::default();
+        Self { connection, clock, epoch, operations: Vec::new(), outcomes: Vec::new(), calls }
+    }
+
+    /// Lets queued calls have their effect when the work is done.
+    pub(super) fn settle(&mut self) -> Result<(), StoreError> {
+        self.calls.settle(Tombstones::new(self.connection, self.epoch, self.clock.now())).map_err(failed)
     }
 }
 
 impl StoreTransaction for OpenTransaction<'_> {
     fn execute(&mut self, operation: &Operation) -> Result<Outcome, StoreError> {
-        let instance = Instance { epoch: self.epoch, now: self.clock.now() };
+        let instance = Instance { epoch: self.epoch, now: self.clock.now(), is_in_work: true };
         // A savepoint undoes an operation that fails half-way.
-        let outcome = rows::execute_in_savepoint(self.connection, operation, instance).map_err(failed)?;
+        let outcome = rows::execute_in_savepoint(self.connection, operation, instance, &mut self.calls);
+        let outcome = outcome.map_err(failed)?;
         self.operations.push(operation.clone());
         self.outcomes.push(outcome.clone());
         Ok(outcome)

@@ -11,6 +11,7 @@ pub mod never_early;
 pub mod one_clock;
 #[cfg(unix)]
 pub mod postgres_server;
+pub mod queued;
 pub mod timetable;
 
 /// Returns the topic of most tests, whose payload has the type that the handler takes.

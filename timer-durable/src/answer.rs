@@ -12,14 +12,17 @@ pub enum ScheduleAnswer {
     Kept(TimeoutId),
     /// The key has this pending timeout, which was moved or updated.
     Moved(TimeoutId),
+    /// The attempt of the key's timeout runs, and the call waits beside it under this id. It has
+    /// its effect when the attempt has ended, see [`IfPending`](crate::IfPending).
+    Queued(TimeoutId),
 }
 
 impl ScheduleAnswer {
-    /// Returns the timeout that is pending after the call.
+    /// Returns the timeout that is pending after the call, or the call that is queued.
     #[must_use]
     pub const fn id(self) -> TimeoutId {
         match self {
-            Self::Created(id) | Self::Kept(id) | Self::Moved(id) => id,
+            Self::Created(id) | Self::Kept(id) | Self::Moved(id) | Self::Queued(id) => id,
         }
     }
 }
@@ -33,6 +36,9 @@ pub enum CancelAnswer {
     Cancelled,
     /// An attempt has begun, and nothing was changed.
     Running,
+    /// An attempt has begun and goes on. The call that was [queued](ScheduleAnswer::Queued) beside
+    /// it was cancelled and has no effect.
+    QueuedCancelled,
     /// No timeout is pending under this key or id.
     Unknown,
 }
@@ -45,6 +51,9 @@ pub enum ResetAnswer {
     Reset,
     /// An attempt has begun, and nothing was changed.
     Running,
+    /// An attempt has begun and goes on. The call that is [queued](ScheduleAnswer::Queued) beside it
+    /// has the new due time.
+    QueuedReset,
     /// No timeout is pending under this key or id.
     Unknown,
 }
@@ -75,7 +84,7 @@ pub struct RequeueCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CancelCounts {
-    /// The timeouts that were cancelled.
+    /// The timeouts and the queued calls that were cancelled.
     pub cancelled: u64,
     /// The timeouts whose attempts are running, which were left alone.
     pub running: u64,

@@ -70,7 +70,8 @@ impl DurableTimer {
 
     /// Cancels the pending timeouts of a topic whose keys begin with `prefix`. An empty prefix
     /// stands for all keys, and timeouts without a key are left alone. Returns how many were
-    /// cancelled, and how many are running and were left alone.
+    /// cancelled, and how many are running and were left alone. Calls that are queued beside these
+    /// are cancelled.
     ///
     /// The call reads the keys by an index and cancels up to 500 at a time. Other calls go between
     /// these steps, which go on if the [`Call`] is dropped. A timeout that is scheduled during the
@@ -136,6 +137,10 @@ impl DurableTimer {
 fn count(counts: &mut CancelCounts, answer: Answer) {
     match answer.cancelled() {
         CancelAnswer::Cancelled => counts.cancelled += 1,
+        CancelAnswer::QueuedCancelled => {
+            counts.cancelled += 1;
+            counts.running += 1;
+        }
         CancelAnswer::Running => counts.running += 1,
         CancelAnswer::Unknown => {}
     }

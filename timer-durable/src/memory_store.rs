@@ -5,17 +5,20 @@
 
 mod faults;
 mod inject;
+mod queued;
+mod row;
 mod rows;
 
 pub use faults::{Fault, FaultPoint};
 
+use self::row::Row;
 use crate::TimeoutId;
 use crate::store::{
-    Counts, DeadLetter, DueCounts, Filter, Micros, Pending, PendingRow, Position, Reader, Store, StoreError,
-    StoreTransaction, StoredPending, TimeoutState, TopicDue, TransactionWork,
+    Counts, DeadLetter, DueCounts, Filter, Micros, PendingRow, Position, Reader, Store, StoreError, StoreTransaction,
+    StoredPending, TimeoutState, TopicDue, TransactionWork, Upkeep,
 };
 use crate::time::VIRTUAL_START;
-use crate::transaction::{Insert, KeyHolder, Operation, Outcome, Target, are_accepted};
+use crate::transaction::{Operation, Outcome, Target, are_accepted};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -63,50 +66,14 @@ struct Inner {
     dead: BTreeMap<TimeoutId, DeadLetter>,
     /// The tombstones. They stay for good, because ids do not use the clock of this store.
     ended: HashSet<TimeoutId>,
+    /// Queued calls whose attempts have ended, and which have not had their effect.
+    unsettled: Vec<TimeoutId>,
+    /// The timeouts that queued calls have created or changed, for the next upkeep.
+    settled: Vec<(Position, String)>,
+    /// Whether work of the user runs. Queued calls have their effect after it.
+    is_in_transaction: bool,
     faults: HashMap<FaultPoint, VecDeque<Fault>>,
     commits: u64,
-}
-
-#[derive(Debug, Clone)]
-struct Row {
-    insert: Insert,
-    attempt: u32,
-    forgiven: u32,
-    /// The due time of the run before its first retry, or `None` if it has not been moved.
-    planned: Option<Micros>,
-    /// The epoch that has begun the last attempt, if it has not been put back.
-    begun: Option<u32>,
-    /// The time at which the last attempt began.
-    started: Micros,
-}
-
-impl Row {
-    /// Returns `true` if an attempt of `epoch` may begin.
-    fn is_pending(&self, epoch: u32) -> bool {
-        self.begun.is_none_or(|begun| begun < epoch)
-    }
-
-    fn as_holder(&self) -> KeyHolder {
-        let is_running = self.begun.is_some();
-        KeyHolder { due: self.insert.due, planned: self.planned, attempts: self.attempt, is_running }
-    }
-
-    fn read<P>(&self, payload: P, epoch: u32) -> Pending<P> {
-        let state = match self.planned {
-            _ if !self.is_pending(epoch) => TimeoutState::Running,
-            Some(_) if self.attempt > self.forgiven => TimeoutState::Retrying,
-            _ => TimeoutState::Pending,
-        };
-        let Insert { id, due, topic, key, period, .. } = &self.insert;
-        Pending {
-            key: key.clone(),
-            attempt: self.attempt,
-            period: *period,
-            state,
-            running_since: (state == TimeoutState::Running).then_some(self.started),
-            ..Pending::new(*id, *due, &**topic, payload)
-        }
-    }
 }
 
 impl Default for MemoryStore {
@@ -166,7 +133,9 @@ impl Reader for MemoryStore {
         let inner = self.lock();
         let rows = inner.rows.values().map(|row| row.read((), self.epoch)).filter(|row| filter.shows(row));
         let order = |row: &PendingRow| {
-            let key = row.key.clone().filter(|_| filter.key_prefix.is_some());
+            // A queued call is behind the timeout that has its key.
+            let is_queued = row.state == TimeoutState::Queued;
+            let key = filter.key_prefix.as_ref().and(row.key.clone()).map(|key| (key, is_queued));
             (key, row.position())
         };
         let after = after.map(order);
@@ -295,6 +264,15 @@ impl Store for MemoryStore {
         Ok(self.lock().lists.keys().map(|topic| topic.to_string()).collect())
     }
 
+    fn next_upkeep(&self) -> Option<Instant> {
+        (!self.lock().settled.is_empty()).then(Instant::now)
+    }
+
+    fn upkeep(&mut self, _: &[TimeoutId]) -> Result<Upkeep, StoreError> {
+        let foreign = std::mem::take(&mut self.lock().settled);
+        Ok(Upkeep { foreign, ..Upkeep::default() })
+    }
+
     fn rejoin(&mut self) -> Result<(), StoreError> {
         let mut inner = self.lock();
         let fault = inner.begin_call(FaultPoint::Rejoin)?;
@@ -317,16 +295,20 @@ impl Store for MemoryStore {
             if self.epoch != inner.epoch {
                 return Err(StoreError::Fenced);
             }
-            (fault, inner.clone())
+            let before = inner.clone();
+            inner.is_in_transaction = true;
+            (fault, before)
         };
         // The work may use another handle of this store.
         let result = work(self, None);
         let mut inner = self.lock();
+        inner.is_in_transaction = false;
         if let Err(error) = result {
-            let Inner { rows, lists, keys, dead, ended, .. } = before;
-            *inner = Inner { rows, lists, keys, dead, ended, ..std::mem::take(&mut *inner) };
+            let Inner { rows, lists, keys, dead, ended, unsettled, .. } = before;
+            *inner = Inner { rows, lists, keys, dead, ended, unsettled, ..std::mem::take(&mut *inner) };
             return Err(error);
         }
+        inner.settle();
         inner.end_call(fault, ())
     }
 }

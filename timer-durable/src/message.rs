@@ -92,6 +92,8 @@ pub(crate) enum Request {
 pub(crate) enum Answer {
     Scheduled(ScheduleAnswer),
     Changed,
+    /// The call that is queued beside an attempt was changed.
+    QueuedChanged,
     Running,
     Unknown,
 }
@@ -107,6 +109,7 @@ impl Answer {
     pub(crate) fn cancelled(self) -> CancelAnswer {
         match self {
             Self::Changed | Self::Scheduled(_) => CancelAnswer::Cancelled,
+            Self::QueuedChanged => CancelAnswer::QueuedCancelled,
             Self::Running => CancelAnswer::Running,
             Self::Unknown => CancelAnswer::Unknown,
         }
@@ -115,6 +118,7 @@ impl Answer {
     pub(crate) fn reset(self) -> ResetAnswer {
         match self {
             Self::Changed | Self::Scheduled(_) => ResetAnswer::Reset,
+            Self::QueuedChanged => ResetAnswer::QueuedReset,
             Self::Running => ResetAnswer::Running,
             Self::Unknown => ResetAnswer::Unknown,
         }
@@ -124,7 +128,7 @@ impl Answer {
         match self {
             Self::Changed => RequeueAnswer::Requeued,
             Self::Scheduled(holder) => RequeueAnswer::KeyTaken(holder.id()),
-            Self::Running | Self::Unknown => RequeueAnswer::Unknown,
+            Self::Running | Self::QueuedChanged | Self::Unknown => RequeueAnswer::Unknown,
         }
     }
 }

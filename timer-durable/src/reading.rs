@@ -18,7 +18,9 @@ use crate::transaction::Target;
 const MAX_PAGE: usize = 1_000;
 
 impl DurableTimer {
-    /// Returns the timeout with this key, or `None` if none is pending or running.
+    /// Returns the timeout with this key, or `None` if none is pending or running. A call that is
+    /// [queued](crate::ScheduleAnswer::Queued) has an id, by which
+    /// [`get_by_id`](Self::get_by_id) returns it.
     ///
     /// The read sees everything that was committed before. It costs one search of an index, and
     /// neither waits for a commit nor delays one, except on a [`MemoryStore`](crate::MemoryStore).

@@ -81,8 +81,9 @@ impl Schedule {
     /// has the payload of the newest call. This is [`after`](Self::after) with
     /// [`IfPending::Debounce`], and [`cap`](Self::cap) limits how long calls can put it off.
     ///
-    /// Each call is a write. Once the timeout has begun, the next call with its key is kept out,
-    /// as with every [`IfPending`].
+    /// Each call is a write. Once the timeout has begun, the next call with its key is
+    /// [queued](crate::ScheduleAnswer::Queued), and is the next timeout of the key when the attempt
+    /// has ended. So each version is followed by an attempt that has it or a later one.
     ///
     /// # Examples
     ///
@@ -140,13 +141,16 @@ impl Schedule {
     ///
     /// In a handler, a call with the key of its own timeout is about the next timeout of that key.
     /// It is created in the commit that ends the attempt, and not if the attempt fails, because the
-    /// next attempt calls again. A periodic timeout keeps its key unless the call replaces it.
+    /// next attempt calls again. A periodic timeout keeps its key unless the call replaces it, so
+    /// its handler calls as others do, whose calls are [queued](crate::ScheduleAnswer::Queued) while
+    /// the attempt runs.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// Sets the effect on a pending timeout with the same key. The default is to keep it.
+    /// Sets the effect on a pending timeout with the same key, also after its attempt if that runs.
+    /// The default is to keep it.
     pub fn if_pending(mut self, if_pending: IfPending) -> Self {
         self.if_pending = if_pending;
         self

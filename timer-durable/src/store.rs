@@ -65,7 +65,8 @@ pub struct Upkeep {
     /// Whether this instance owns a shard that it did not own before. The keeper then drops its
     /// memory and loads from the beginning.
     pub shards_gained: bool,
-    /// Timeouts of this instance's shards that others have written, each with its topic.
+    /// Timeouts of this instance's shards that others have written, or that a call has created or
+    /// moved which was [queued](crate::transaction::Outcome::Queued). Each has its topic.
     pub foreign: Vec<(Position, String)>,
     /// Whether another instance may have paused or resumed a topic.
     pub pauses_changed: bool,
@@ -151,7 +152,7 @@ pub trait Store: Reader + 'static {
     fn write(&mut self, batch: &[Operation], until: Instant) -> Result<Vec<Outcome>, StoreError>;
 
     /// Executes inserts as [`write`](Self::write) does, or none of them if one has another outcome
-    /// than `Created`, `Exists`, `Moved`, or `Kept` without
+    /// than `Created`, `Exists`, `Moved`, `Queued`, or `Kept` without
     /// [`IfPending::Refuse`](crate::IfPending::Refuse). Returns the outcomes in both cases. The
     /// keeper tells by them whether anything was written.
     ///

@@ -162,7 +162,8 @@ impl DurableTimer {
         Call::from_result(call)
     }
 
-    /// Cancels the pending timeout with this key.
+    /// Cancels the pending timeout with this key, or the call that is
+    /// [queued](ScheduleAnswer::Queued) beside its attempt.
     ///
     /// # Errors
     ///
@@ -172,7 +173,7 @@ impl DurableTimer {
         self.cancel_target(by_key(topic, key))
     }
 
-    /// Cancels the pending timeout with this id.
+    /// Cancels the pending timeout with this id, or the call that is queued under it or beside it.
     ///
     /// # Errors
     ///
@@ -185,7 +186,8 @@ impl DurableTimer {
         self.inner.client.call(Request::Cancel(target), |answer| answer.map(Answer::cancelled))
     }
 
-    /// Moves the pending timeout with this key to `delay` from now.
+    /// Moves the pending timeout with this key to `delay` from now, or the call that is
+    /// [queued](ScheduleAnswer::Queued) beside its attempt.
     ///
     /// # Errors
     ///
@@ -194,7 +196,8 @@ impl DurableTimer {
         self.reset_target(by_key(topic, key), delay)
     }
 
-    /// Moves the pending timeout with this id to `delay` from now.
+    /// Moves the pending timeout with this id to `delay` from now, or the call that is queued under
+    /// it or beside it.
     ///
     /// # Errors
     ///

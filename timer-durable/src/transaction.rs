@@ -5,78 +5,14 @@
 //! them. Each operation has the name of an action of the protocol, which the chapter
 //! [protocol](crate::book::protocol) describes.
 
+mod if_pending;
 mod key_effect;
 
 use crate::TimeoutId;
 use crate::time::Micros;
+pub use if_pending::IfPending;
 pub use key_effect::{KeyEffect, KeyHolder};
 use std::sync::Arc;
-
-/// The effect of an insert if a timeout with the same topic and key is pending.
-///
-/// A pending timeout whose attempt is running is always kept, because only its handler can end it.
-/// A call in that handler is about the next timeout of the key, see
-/// [`Schedule::key`](crate::Schedule::key). [`Insert::effect_on`] has all rules as a
-/// table.
-///
-/// # Examples
-///
-/// A lease that is extended, but never shortened:
-///
-/// ```
-/// use std::time::Duration;
-/// use timer_durable::{Due, DurableTimer, IfPending, MemoryStore, Schedule, Topic};
-///
-/// const LEASE: Topic<()> = Topic::new("lease.end");
-///
-/// let (timer, _driver) = DurableTimer::builder().topic(LEASE, |_: &Due<()>| Ok(())).build_manual(MemoryStore::new())?;
-/// for seconds in [10, 5] {
-///     let schedule = Schedule::after(Duration::from_secs(seconds)).key("node-7").if_pending(IfPending::Later);
-///     timer.schedule(LEASE, schedule, &()).wait()?;
-/// }
-/// # Ok::<(), timer_durable::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum IfPending {
-    /// Keeps the pending timeout and returns its id.
-    #[default]
-    Keep,
-    /// Ends the pending timeout and creates the new one.
-    Replace,
-    /// Keeps the pending timeout and moves it to the earlier of both due times.
-    Earlier,
-    /// Keeps the pending timeout and moves it to the later of both due times.
-    Later,
-    /// Keeps the pending timeout with its id and phase, and gives it the payload, the period and
-    /// the limit of lateness of the call. It is moved to the earlier of its due time and one new
-    /// period from now. Without a period, it is moved to the earlier of both due times.
-    ///
-    /// A program that schedules a periodic timeout at each start uses this. A new period takes
-    /// effect at once, and frequent restarts do not put off the next run.
-    Update,
-    /// Keeps the pending timeout with its id, and gives it the due time, the payload, the period
-    /// and the limit of lateness of the call. So it is due when no call has come for a while.
-    /// [`Schedule::cap`](crate::Schedule::cap) limits how long calls can put it off.
-    Debounce,
-    /// Refuses the call.
-    Refuse,
-}
-
-impl IfPending {
-    /// Returns the name, such as `keep`, by which SQL functions and command lines know the value.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Keep => "keep",
-            Self::Replace => "replace",
-            Self::Earlier => "earlier",
-            Self::Later => "later",
-            Self::Update => "update",
-            Self::Debounce => "debounce",
-            Self::Refuse => "refuse",
-        }
-    }
-}
 
 /// A new timeout.
 #[derive(Clone, Debug)]
@@ -154,16 +90,19 @@ pub enum Target {
 pub enum Operation {
     /// Creates a timeout.
     Insert(Insert),
-    /// Moves a pending timeout, whose run is then planned anew.
+    /// Moves a pending timeout, whose run is then planned anew, or a call that is
+    /// [queued](Outcome::Queued).
     Reset {
         /// The timeout.
         target: Target,
         /// The new due time.
         due: Micros,
     },
-    /// Ends a pending timeout.
+    /// Ends a pending timeout, or a call that is [queued](Outcome::Queued).
     Cancel(Target),
     /// Ends an attempt that has succeeded. A store refuses the end of any attempt but the last one.
+    /// This and all other ends of an attempt let a call have its effect that is
+    /// [queued](Outcome::Queued) beside it.
     Done {
         /// The timeout.
         id: TimeoutId,
@@ -292,6 +231,22 @@ pub enum Outcome {
     /// The key of the insert has this pending timeout, which was moved or updated. Its due time
     /// follows.
     Moved(TimeoutId, Micros),
+    /// The attempt of the timeout with the key runs, and the operation has changed this call, which
+    /// is queued beside it. An insert is queued under its own id, or has changed the call that was
+    /// queued before. A reset has moved the queued call, and a cancel has ended it.
+    ///
+    /// A queued call is a row of the store, which [`get`](crate::store::Reader::get) and
+    /// [`list`](crate::store::Reader::list) show, and which is not pending. In the transaction that ends
+    /// the attempt, and after the timeouts that the end creates, the call has its effect as an
+    /// insert at that time. If no timeout has the key then, the call becomes the pending one under
+    /// its id, and otherwise [`Insert::effect_on`] has the rule. The end has the outcome that it
+    /// has without the call. The next [`Upkeep`](crate::store::Upkeep) reports the timeout that the
+    /// call has created or changed.
+    ///
+    /// An attempt of an earlier instance has ended when the store is to [begin](Operation::Begin) the
+    /// timeout again. The store then lets the call have its effect and answers
+    /// [`NotFound`](Self::NotFound).
+    Queued(TimeoutId),
     /// The id of the insert is older than the store accepts, so an earlier call with it may have
     /// been executed and ended.
     TooOld,
@@ -300,11 +255,12 @@ pub enum Outcome {
     /// The timeout to begin is pending in a shard of this instance, and due later than the keeper
     /// thought.
     NotYet(Micros),
-    /// An attempt has begun, so a reset or a cancel has changed nothing.
+    /// An attempt has begun and no call is queued beside it, so a reset or a cancel has changed
+    /// nothing.
     Running,
     /// There is nothing to change: no timeout is pending under this id or key, the attempt to end
     /// is not the last one, or there is no such dead letter. A timeout to begin has ended, runs
-    /// already, or belongs to another instance.
+    /// already, belongs to another instance, or has been changed by a call that was queued.
     NotFound,
     /// The store does not accept this operation, and has executed the rest of the batch. For
     /// example, a trigger of the user refuses the row, or the row has a value of another type than
@@ -326,7 +282,9 @@ pub enum Outcome {
 pub fn are_accepted(inserts: &[Operation], outcomes: &[Outcome]) -> bool {
     inserts.iter().zip(outcomes).all(|pair| match pair {
         (Operation::Insert(insert), Outcome::Kept(_)) => insert.if_pending != IfPending::Refuse,
-        (_, outcome) => matches!(outcome, Outcome::Created { .. } | Outcome::Exists | Outcome::Moved(..)),
+        (_, outcome) => {
+            matches!(outcome, Outcome::Created { .. } | Outcome::Exists | Outcome::Moved(..) | Outcome::Queued(_))
+        }
     })
 }
 

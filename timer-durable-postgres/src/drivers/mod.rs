@@ -76,6 +76,7 @@ impl FromAnswer for ScheduleAnswer {
             "created" => Some(Self::Created(id)),
             "kept" => Some(Self::Kept(id)),
             "moved" => Some(Self::Moved(id)),
+            "queued" => Some(Self::Queued(id)),
             _ => None,
         }
     }
@@ -86,6 +87,7 @@ impl FromAnswer for CancelAnswer {
         match text {
             "cancelled" => Some(Self::Cancelled),
             "running" => Some(Self::Running),
+            "queued_cancelled" => Some(Self::QueuedCancelled),
             "unknown" => Some(Self::Unknown),
             _ => None,
         }
@@ -97,6 +99,7 @@ impl FromAnswer for ResetAnswer {
         match text {
             "reset" => Some(Self::Reset),
             "running" => Some(Self::Running),
+            "queued_reset" => Some(Self::QueuedReset),
             "unknown" => Some(Self::Unknown),
             _ => None,
         }

@@ -133,6 +133,8 @@ pub(super) static PARTS: [Definition; 16] = [
             )
         },
     },
+    // A call does not take the key of a timeout that ends in this statement, because the call that
+    // is queued beside it comes first.
     Definition {
         part: Part::Inserted,
         name: "inserted",
@@ -149,6 +151,9 @@ pub(super) static PARTS: [Definition; 16] = [
     from fence, unnest({arrays})
         as i(id, due, topic, format, payload, period, max_lateness, traceparent, key, until, predecessor)
     where (i.until is null or i.until > fence.now or i.predecessor is not null) and (i.predecessor is null{ended})
+        and (i.key is null or i.predecessor is not null or not exists (
+            select from timer.timeout t where t.topic = i.topic and t.key = i.key and t.key is not null and t.ended is null offset 0
+        ))
     on conflict do nothing returning id"
             )
         },
@@ -204,6 +209,8 @@ pub(super) static PARTS: [Definition; 16] = [
             )
         },
     },
+    // Beside the attempt of an earlier owner, a call may be queued. It has its effect now, and its
+    // row is collected as one that another program has written.
     Definition {
         part: Part::Begun,
         name: "begun",
@@ -212,11 +219,13 @@ pub(super) static PARTS: [Definition; 16] = [
             let ids = names.of(Id);
             format!(
                 "
-    update timer.timeout t set attempt = t.attempt + 1, begun = ($2)[t.shard + 1], foreign_xid = null,
-        started = (select now from fence)
+    update timer.timeout t set attempt = t.attempt + (t.queued is null)::int, started = (select now from fence),
+        begun = case when t.queued is null then ($2)[t.shard + 1] end,
+        foreign_xid = case when t.queued is not null then (select xid from fence) end
     where t.id = any ({ids}) and t.due <= (select now from fence) and {LIVE}
         and (t.begun is null or t.begun < ($2)[t.shard + 1]) and ($2)[t.shard + 1] is not null
-    returning t.id, t.attempt, t.due, t.forgiven, t.format, t.topic, t.key, t.payload, t.period, t.max_lateness,
+    returning t.id, case when t.queued is null then t.attempt else 0 end as attempt, t.due, t.forgiven, t.format, t.topic,
+        t.key, t.payload, t.period, t.max_lateness,
         coalesce(t.planned, t.due) as planned, t.traceparent"
             )
         },

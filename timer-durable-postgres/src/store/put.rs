@@ -120,6 +120,7 @@ fn outcomes(count: usize, rows: &[Row]) -> impl Iterator<Item = Outcome> {
             ("created", replaced) => Outcome::Created { replaced },
             ("kept", Some(holder)) => Outcome::Kept(holder),
             ("moved", Some(holder)) => Outcome::Moved(holder, row.get(3)),
+            ("queued", Some(call)) => Outcome::Queued(call),
             ("too_old", _) => Outcome::TooOld,
             _ => Outcome::Exists,
         };

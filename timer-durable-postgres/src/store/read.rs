@@ -17,9 +17,10 @@ use tokio_postgres::types::{ToSql, Type};
 /// The columns of a row of `timer.timeout t`.
 const COLUMNS: &str =
     "t.id, t.due, t.topic, t.key, t.attempt, t.period, t.planned is not null and t.attempt > t.forgiven,
-    case when {RUNS} then coalesce(t.started, t.due) end";
+    case when {RUNS} and t.if_pending is null then coalesce(t.started, t.due) end, t.if_pending is not null";
 
-/// The condition of an attempt that runs. One of an earlier owner of the shard is pending again.
+/// The condition of an attempt that runs, and of a queued call. One of an earlier owner of the
+/// shard is pending again.
 const RUNS: &str = "t.begun >= (select s.epoch from timer.shard s where s.shard = t.shard)";
 
 /// The end of a query, with its parameters.
@@ -57,6 +58,7 @@ impl Tail {
 fn pending<P>(row: &Row, payload: P) -> Pending<P> {
     let running_since: Option<i64> = row.get(7);
     let state = match (running_since, row.get(6)) {
+        _ if row.get(8) => TimeoutState::Queued,
         (Some(_), _) => TimeoutState::Running,
         (None, true) => TimeoutState::Retrying,
         (None, false) => TimeoutState::Pending,
@@ -78,11 +80,11 @@ pub(super) fn get(connection: &mut PostgresConnection, target: &Target) -> Resul
         Target::Key { topic, key } if topic.contains('\0') || key.contains('\0') => return Ok(None),
         Target::Key { topic, key } => {
             tail.and("t.topic = ?", Type::TEXT, topic.clone());
-            tail.and("t.key = ?", Type::TEXT, key.clone());
+            tail.and("t.if_pending is null and t.key = ?", Type::TEXT, key.clone());
         }
     }
     let rows = tail.run(connection, "select {COLUMNS}, t.format, t.payload from timer.timeout t where {TAIL}")?;
-    Ok(rows.first().map(|row| pending(row, (row.get(8), row.get(9)))))
+    Ok(rows.first().map(|row| pending(row, (row.get(9), row.get(10)))))
 }
 
 /// Returns the conditions of a filter, except for those of its order.
@@ -95,7 +97,10 @@ fn tail(filter: &Filter) -> Tail {
     const RETRIES: &str = "t.planned is not null and t.attempt > t.forgiven";
     tail.sql += &match filter.state {
         // An attempt begins when it is due, so the rest of the list need not be read.
-        Some(TimeoutState::Running) => " and {RUNS} and t.due <= (select timer.now())".to_owned(),
+        Some(TimeoutState::Running) => {
+            " and {RUNS} and t.if_pending is null and t.due <= (select timer.now())".to_owned()
+        }
+        Some(TimeoutState::Queued) => " and t.if_pending is not null".to_owned(),
         Some(TimeoutState::Retrying) => format!(" and {RETRIES} and ({{RUNS}}) is not true"),
         Some(TimeoutState::Pending) => format!(" and not ({RETRIES}) and ({{RUNS}}) is not true"),
         None => String::new(),
@@ -120,11 +125,14 @@ pub(super) fn list(
     if let Some(end) = end {
         tail.and("t.key < ?", Type::TEXT, end);
     }
-    if let Some(after) = after.and_then(|row| row.key.clone()) {
-        tail.and("t.key > ?", Type::TEXT, after);
+    if let Some((last, Some(key))) = after.map(|row| (row, row.key.clone())) {
+        // A queued call is behind the timeout that has its key.
+        let key = tail.bind(Type::TEXT, key);
+        let is_queued = tail.bind(Type::BOOL, last.state == TimeoutState::Queued);
+        tail.sql += &format!(" and (t.key, t.if_pending is not null) > ({key}, {is_queued})");
     }
     let limit = tail.bind(Type::INT8, i64::try_from(limit).unwrap_or(i64::MAX));
-    let sql = "select {COLUMNS} from timer.timeout t where {TAIL} order by t.key limit ";
+    let sql = "select {COLUMNS} from timer.timeout t where {TAIL} order by t.key, t.if_pending is not null limit ";
     Ok(tail.run(connection, &format!("{sql}{limit}"))?.iter().map(|row| pending(row, ())).collect())
 }
 

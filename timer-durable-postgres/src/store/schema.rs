@@ -25,10 +25,12 @@ pub(super) fn upgrade(connection: &mut PostgresConnection) -> Result<(), QueryEr
     alone(connection, |connection| if has_functions(connection)? { Ok(()) } else { connection.run_all(&functions()) })
 }
 
-/// Returns the part of the script behind the tables, which replaces the functions.
+/// Returns the part of the script between the tables and the triggers, which replaces the
+/// functions.
 fn functions() -> String {
     let from = SCHEMA.find("create function").unwrap_or(SCHEMA.len());
-    SCHEMA[from..].replace("create function", "create or replace function")
+    let to = SCHEMA.find("create constraint trigger").unwrap_or(SCHEMA.len());
+    SCHEMA[from..to].replace("create function", "create or replace function")
 }
 
 /// Returns `true` if the database has the functions of this program. A function may change without

@@ -41,6 +41,10 @@ select shard, (extract(epoch from clock_timestamp()) * 1000000)::bigint from gen
 -- `planned` is the time for which a run was planned that is repeated. Without it, the run is planned for
 -- its due time. `started` is the time at which the last attempt began. `traceparent` is the trace of the
 -- call that has scheduled the timeout.
+--
+-- With `if_pending`, a row is a call that waits until an attempt has ended. It is queued, and its number
+-- in `begun` is greater than every epoch, so nothing begins or ends it. The row of the attempt has its id
+-- in `queued`.
 create table timer.timeout(
     id uuid primary key,
     due bigint not null,
@@ -59,7 +63,9 @@ create table timer.timeout(
     reason text,
     planned bigint,
     started bigint,
-    traceparent text
+    traceparent text,
+    queued uuid,
+    if_pending text
 ) with (
     fillfactor = 45,
     autovacuum_vacuum_scale_factor = 0.02,
@@ -67,7 +73,7 @@ create table timer.timeout(
     autovacuum_vacuum_cost_delay = 0
 );
 create index timeout_by_due on timer.timeout(topic, due, id, shard) where ended is null;
-create unique index timeout_by_key on timer.timeout(topic, key) where key is not null and ended is null;
+create unique index timeout_by_key on timer.timeout(topic, key, (if_pending is not null)) where key is not null and ended is null;
 create index timeout_foreign on timer.timeout(foreign_xid, shard) where foreign_xid is not null;
 create index timeout_dead on timer.timeout(id) where reason is not null;
 create index timeout_dead_by_death on timer.timeout(topic, ended) where reason is not null;
@@ -77,6 +83,7 @@ create index timeout_tombstone on timer.timeout(ended) where ended is not null a
 create view timer.pending as select
     t.id, t.topic, t.key, to_timestamp(t.due / 1000000.0) as due,
     case
+        when t.if_pending is not null then 'queued'
         when t.begun >= (select s.epoch from timer.shard s where s.shard = t.shard) then 'running'
         when t.planned is not null and t.attempt > t.forgiven then 'retrying'
         else 'pending'
@@ -118,14 +125,16 @@ begin
     if v_until is null or v_until <= timer.now() then
         delete from timer.timeout where id = p_id;
     else
-        update timer.timeout set ended = v_until, key = null, payload = '', reason = null, foreign_xid = null
+        update timer.timeout
+        set ended = v_until, key = null, payload = '', reason = null, foreign_xid = null, if_pending = null
         where id = p_id;
     end if;
 end
 $$;
 
 -- Inserts a timeout with regard to the one that has its key. The answers are created, exists, kept,
--- moved and too_old. `p_cap` is the latest due time of one that is debounced. Its row keeps it as the
+-- moved, queued and too_old. A call beside an attempt locks the row of the attempt, and then the call that
+-- is queued there. `p_cap` is the latest due time of one that is debounced. Its row keeps it as the
 -- planned time until the first attempt.
 create function timer.put(
     p_id uuid, p_due bigint, p_topic text, p_key text, p_if_pending text, p_format smallint, p_payload bytea,
@@ -134,6 +143,7 @@ create function timer.put(
 ) language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     v_holder record;
+    v_running uuid;
     v_replaced uuid;
     v_xid bigint := case when p_is_foreign then pg_current_xact_id()::text::bigint end;
 begin
@@ -146,12 +156,18 @@ begin
             answer := 'too_old';
             return;
         end if;
-        select t.id, t.due, t.begun, case when t.attempt = 0 then t.planned end as cap into v_holder from timer.timeout t
-        where t.topic = p_topic and t.key = p_key and t.ended is null for update;
-        if found then
+        select t.id, t.due, t.begun, t.queued, case when t.attempt = 0 then t.planned end as cap into v_holder
+        from timer.timeout t
+        where t.topic = p_topic and t.key = p_key and t.ended is null and t.if_pending is null for update;
+        v_running := case when v_holder.begun is not null and p_if_pending not in ('keep', 'refuse') then v_holder.id end;
+        if v_running is not null then
+            -- The call that is queued there takes the place of a pending timeout.
+            select t.id, t.due, t.begun, t.queued, t.planned as cap into v_holder from timer.timeout t
+            where t.id = v_holder.queued and t.if_pending is not null for update;
+        end if;
+        if v_holder.id is not null then
             other := v_holder.id;
             due := case
-                when v_holder.begun is not null then v_holder.due
                 when p_if_pending = 'earlier' then least(v_holder.due, p_due)
                 when p_if_pending = 'later' then greatest(v_holder.due, p_due)
                 when p_if_pending = 'update'
@@ -159,10 +175,10 @@ begin
                 when p_if_pending = 'debounce' then least(p_due, coalesce(v_holder.cap, p_cap))
                 else v_holder.due
             end;
-            if p_if_pending = 'replace' and v_holder.begun is null then
+            if p_if_pending = 'replace' then
                 perform timer.end_timeout(v_holder.id, p_instance);
                 v_replaced := v_holder.id;
-            elsif p_if_pending in ('update', 'debounce') and v_holder.begun is null then
+            elsif p_if_pending in ('update', 'debounce') then
                 update timer.timeout t
                 set format = p_format, payload = p_payload, period = p_period, max_lateness = p_max_lateness,
                     traceparent = p_traceparent,
@@ -170,28 +186,39 @@ begin
                         when p_if_pending = 'debounce' then coalesce(v_holder.cap, p_cap)
                         when put.due = t.due then t.planned
                     end,
-                    due = put.due, shard = p_shard, foreign_xid = v_xid
+                    due = put.due, shard = p_shard, foreign_xid = case when v_running is null then v_xid end,
+                    if_pending = case when t.if_pending <> 'replace' then p_if_pending else t.if_pending end
                 where t.id = v_holder.id;
-                answer := 'moved';
+                answer := case when v_running is null then 'moved' else 'queued' end;
                 return;
             elsif due = v_holder.due then
-                answer := 'kept';
+                answer := case when v_running is null then 'kept' else 'queued' end;
                 return;
             else
                 update timer.timeout t
-                set due = put.due, planned = null, shard = p_shard, foreign_xid = v_xid
+                set due = put.due, planned = null, shard = p_shard,
+                    foreign_xid = case when v_running is null then v_xid end
                 where t.id = v_holder.id;
-                answer := 'moved';
+                answer := case when v_running is null then 'moved' else 'queued' end;
                 return;
             end if;
         end if;
         insert into timer.timeout(
-            id, due, topic, key, format, payload, period, max_lateness, shard, foreign_xid, planned, traceparent
+            id, due, topic, key, format, payload, period, max_lateness, shard, planned, traceparent, foreign_xid, begun,
+            if_pending
         ) values (
-            p_id, p_due, p_topic, p_key, p_format, p_payload, p_period, p_max_lateness, p_shard, v_xid, p_cap,
-            p_traceparent
+            p_id, p_due, p_topic, p_key, p_format, p_payload, p_period, p_max_lateness, p_shard, p_cap, p_traceparent,
+            case when v_running is null then v_xid end,
+            case when v_running is not null then 9223372036854775807 end,
+            case when v_running is not null then p_if_pending end
         ) on conflict do nothing;
-        if found then
+        if found and v_running is not null then
+            update timer.timeout t set queued = p_id where t.id = v_running;
+            answer := 'queued';
+            other := p_id;
+            due := p_due;
+            return;
+        elsif found then
             answer := 'created';
             other := v_replaced;
             due := p_due;
@@ -200,6 +227,36 @@ begin
         -- Another transaction was faster, and its row is visible now.
     end loop;
     raise exception 'a constraint or a trigger keeps the timeout % out', p_id;
+end
+$$;
+
+-- Lets a queued call have its effect after the attempt of the row has ended. The triggers call it at the
+-- end of the transaction, so a call of the handler in this transaction comes first. Its queries see all
+-- that was committed before it got the lock of the row.
+create function timer.settle() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    v_call timer.timeout;
+    v_holder uuid;
+begin
+    update timer.timeout t set queued = null where t.id = old.id and t.queued is not null;
+    select * into v_call from timer.timeout t where t.id = old.queued and t.if_pending is not null for update;
+    if not found then
+        return null;
+    end if;
+    select t.id into v_holder from timer.timeout t
+    where t.topic = v_call.topic and t.key = v_call.key and t.ended is null and t.if_pending is null for update;
+    if v_holder is not null and v_call.if_pending <> 'replace' then
+        perform timer.end_timeout(v_call.id, -1);
+        perform timer.put(
+            gen_random_uuid(), v_call.due, v_call.topic, v_call.key, v_call.if_pending, v_call.format, v_call.payload,
+            v_call.period, v_call.max_lateness, null, v_call.shard, true, -1, v_call.planned, v_call.traceparent);
+    else
+        perform timer.end_timeout(v_holder, -1);
+        update timer.timeout t
+        set begun = null, if_pending = null, foreign_xid = pg_current_xact_id()::text::bigint where t.id = v_call.id;
+    end if;
+    perform timer.announce('');
+    return null;
 end
 $$;
 
@@ -344,8 +401,8 @@ end
 $$;
 
 -- Schedules a timeout in the caller's transaction, as the drivers of the Rust crate do. All times are
--- microseconds, and `p_cap` is a delay. Answers created, kept or moved, with the id of the timeout that is pending then. A call
--- whose id the store has already answers created.
+-- microseconds, and `p_cap` is a delay. Answers created, kept or moved, with the id of the timeout that is pending then, or
+-- queued with the id of the call. A call whose id the store has already answers created.
 create function timer.schedule_and_tell(
     p_topic text, p_key text, p_payload bytea, p_format bigint, p_if_pending text, p_id uuid, p_due bigint,
     p_period bigint, p_max_lateness bigint, p_traceparent text, p_cap bigint, out answer text, out timeout uuid
@@ -387,13 +444,13 @@ begin
             using errcode = 'invalid_parameter_value';
     end if;
     perform timer.announce();
-    answer := case when v_put.answer in ('kept', 'moved') then v_put.answer else 'created' end;
+    answer := case when v_put.answer in ('kept', 'moved', 'queued') then v_put.answer else 'created' end;
     timeout := case when answer = 'created' then v_id else v_put.other end;
 end
 $$;
 
 -- Schedules a timeout in the caller's transaction, and returns the id of the timeout that is pending
--- then. `if_pending` is keep, replace, earlier, later, update, debounce or refuse. `format` tells the handler how to read
+-- then, or of the call that is queued beside a running attempt. `if_pending` is keep, replace, earlier, later, update, debounce or refuse. `format` tells the handler how to read
 -- the payload: 1 is bytes, 2 is text, 3 is JSON. It is due after `delay` or at the time `at`, and with
 -- debounce at the latest `cap` after the call that has created it. `traceparent` is the trace to which the
 -- call belongs, in the format of the W3C.
@@ -434,7 +491,7 @@ begin
 end
 $$;
 
--- Returns the pending timeout with a key, and locks it.
+-- Returns the timeout with a key, and locks it.
 create function timer.find(p_topic text, p_key text) returns uuid
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -442,29 +499,55 @@ declare
 begin
     loop
         select t.id into v_id from timer.timeout t
-        where t.topic = p_topic and t.key = p_key and t.ended is null for update;
+        where t.topic = p_topic and t.key = p_key and t.ended is null and t.if_pending is null for update;
         -- The row that was found first may have been replaced while this waited for it.
         exit when found or not exists (
-            select from timer.timeout t where t.topic = p_topic and t.key = p_key and t.ended is null
+            select from timer.timeout t
+            where t.topic = p_topic and t.key = p_key and t.ended is null and t.if_pending is null
         );
     end loop;
     return v_id;
 end
 $$;
 
--- Cancels a timeout. The answers are cancelled, running and unknown.
+-- Returns the call that is queued beside the attempt of a timeout, or the call itself, and locks it. The
+-- row of the attempt is locked first.
+create function timer.find_queued(p_id uuid) returns uuid
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    v_id uuid;
+begin
+    perform timer.find(t.topic, t.key) from timer.timeout t where t.id = p_id and t.if_pending is not null;
+    select t.id into v_id from timer.timeout t
+    where t.id in (p_id, (select r.queued from timer.timeout r where r.id = p_id)) and t.if_pending is not null for update;
+    return v_id;
+end
+$$;
+
+-- Cancels a timeout. The answers are cancelled, running and unknown, and queued_cancelled if the attempt
+-- runs and the call that was queued beside it has ended.
 create function timer.cancel(id uuid) returns text language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     v_begun bigint;
+    v_call uuid;
 begin
-    select t.begun into v_begun from timer.timeout t where t.id = cancel.id and t.ended is null for update;
-    if not found then
-        return 'unknown';
+    select t.begun into v_begun from timer.timeout t
+    where t.id = cancel.id and t.ended is null and t.if_pending is null for update;
+    if found and v_begun is null then
+        perform timer.end_timeout(id, -1);
+        return 'cancelled';
+    end if;
+    v_call := timer.find_queued(id);
+    if v_call is not null then
+        perform timer.end_timeout(v_call, -1);
+        return case when v_call = id then 'cancelled' else 'queued_cancelled' end;
     elsif v_begun is not null then
         return 'running';
+    elsif exists (select from timer.timeout t where t.id = cancel.id and t.ended is null) then
+        -- It was queued, and its attempt has just ended.
+        return timer.cancel(id);
     end if;
-    perform timer.end_timeout(id, -1);
-    return 'cancelled';
+    return 'unknown';
 end
 $$;
 
@@ -475,22 +558,32 @@ begin
 end
 $$;
 
--- Gives a timeout a new due time. The answers are reset, running and unknown.
+-- Gives a timeout a new due time. The answers are reset, running and unknown, and queued_reset if the
+-- attempt runs and the call that is queued beside it has the due time.
 create function timer.move(p_id uuid, p_due bigint) returns text
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     v_begun bigint;
+    v_call uuid;
 begin
-    select t.begun into v_begun from timer.timeout t where t.id = p_id and t.ended is null for update;
-    if not found then
-        return 'unknown';
+    select t.begun into v_begun from timer.timeout t
+    where t.id = p_id and t.ended is null and t.if_pending is null for update;
+    if found and v_begun is null then
+        update timer.timeout t set due = p_due, planned = null, foreign_xid = pg_current_xact_id()::text::bigint
+        where t.id = p_id;
+        perform timer.announce();
+        return 'reset';
+    end if;
+    v_call := timer.find_queued(p_id);
+    if v_call is not null then
+        update timer.timeout t set due = p_due, planned = null where t.id = v_call;
+        return 'queued_reset';
     elsif v_begun is not null then
         return 'running';
+    elsif exists (select from timer.timeout t where t.id = p_id and t.ended is null) then
+        return timer.move(p_id, p_due);
     end if;
-    update timer.timeout t set due = p_due, planned = null, foreign_xid = pg_current_xact_id()::text::bigint
-    where t.id = p_id;
-    perform timer.announce();
-    return 'reset';
+    return 'unknown';
 end
 $$;
 
@@ -594,3 +687,11 @@ begin
     return 'completed';
 end
 $$;
+
+-- An attempt ends when its row is deleted, pending again, or a dead letter or tombstone. A row without a
+-- queued call costs the comparison alone.
+create constraint trigger settle_deleted after delete on timer.timeout deferrable initially deferred
+    for each row when (old.queued is not null) execute function timer.settle();
+create constraint trigger settle_updated after update on timer.timeout deferrable initially deferred
+    for each row when (new.queued is not null and (new.begun is null or new.ended is not null))
+    execute function timer.settle();

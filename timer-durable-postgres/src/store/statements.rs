@@ -144,14 +144,18 @@ order by 1";
 pub(super) fn holders() -> Sql {
     let text = "
 select k.n, h.id from unnest($1, $2) with ordinality as k(topic, key, n), lateral (
-    select t.id from timer.timeout t where t.topic = k.topic and t.key = k.key and t.key is not null and t.ended is null offset 0
+    select t.id from timer.timeout t where t.topic = k.topic and t.key = k.key and t.key is not null and t.ended is null
+        and t.if_pending is null offset 0
 ) h";
     Sql { text: text.to_owned(), types: vec![Type::TEXT_ARRAY, Type::TEXT_ARRAY] }
 }
 
 /// The state of timeouts that a batch did not change.
 pub(super) fn look() -> Sql {
-    let text = format!("select id, due, shard, begun from timer.timeout t where id = any ($1) and {LIVE}");
+    let text = format!(
+        "select id, due, shard, begun, case when if_pending is null then queued else id end from timer.timeout t
+         where id = any ($1) and {LIVE}"
+    );
     Sql { text, types: vec![Type::UUID_ARRAY] }
 }
 
@@ -159,6 +163,7 @@ pub(super) fn look() -> Sql {
 pub(super) const TAKEN: (&str, &[Type]) = (
     "select t.id, (
          select o.id from timer.timeout o where o.topic = t.topic and o.key = t.key and o.key is not null and o.ended is null
+             and o.if_pending is null
      ) from timer.timeout t where t.id = any ($1) and t.reason is not null",
     &[Type::UUID_ARRAY],
 );
@@ -167,6 +172,13 @@ pub(super) const TAKEN: (&str, &[Type]) = (
 pub(super) const DEAD_BEFORE: (&str, &[Type]) = (
     "select t.id from timer.timeout t where t.reason is not null and t.topic = $1 and t.ended < $2 limit $3",
     &[Type::TEXT, Type::INT8, Type::INT8],
+);
+
+/// Cancels or moves a timeout beside whose attempt a call is queued.
+pub(super) const CHANGE_QUEUED: (&str, &[Type]) = (
+    "with fence as materialized (select from timer.node where id = $1 and alive for share)
+     select case when $3::bigint is null then timer.cancel($2) else timer.move($2, $3) end from fence",
+    &[Type::INT8, Type::UUID, Type::INT8],
 );
 
 /// The ids of timeouts and dead letters that other transactions have locked. The locks that this

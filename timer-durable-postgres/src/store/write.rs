@@ -22,7 +22,7 @@ use super::link::Fixed;
 use super::part::Part;
 use super::parts::Tables;
 use super::query_error::QueryError;
-use super::statements::PartSet;
+use super::statements::{self, PartSet};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 use timer_durable::store::{Divider, Micros};
@@ -82,6 +82,8 @@ struct Seen {
     due: Micros,
     shard: i16,
     begun: Option<i64>,
+    /// The call that is queued beside its attempt, or the row itself if it is one.
+    call: Option<TimeoutId>,
 }
 
 impl Writer<'_> {
@@ -257,14 +259,17 @@ impl Writer<'_> {
             draft.outcomes[n] = match (&batch[n], seen) {
                 (Operation::Begin(_), Some(seen)) if self.is_pending_here(seen) => Some(Outcome::NotYet(seen.due)),
                 (Operation::Begin(_), _) => Some(Outcome::NotFound),
+                (operation, Some(Seen { call: Some(call), .. })) => {
+                    self.change_queued(operation, draft.ids[n], *call)?
+                }
                 (_, Some(seen)) if seen.begun.is_some() => Some(Outcome::Running),
                 // The key may belong to another timeout by now.
                 (operation, None) if operation.key().is_none() => Some(Outcome::NotFound),
-                _ => {
-                    again.push(n);
-                    None
-                }
+                _ => None,
             };
+            if draft.outcomes[n].is_none() {
+                again.push(n);
+            }
         }
         Ok(again)
     }
@@ -292,6 +297,29 @@ impl Writer<'_> {
             }
         }
         Ok(again)
+    }
+
+    /// Cancels or resets a timeout beside whose attempt a call is queued. Returns `None` if the
+    /// timeout has ended in between.
+    fn change_queued(
+        &mut self,
+        operation: &Operation,
+        id: Option<TimeoutId>,
+        call: TimeoutId,
+    ) -> Result<Option<Outcome>, StoreError> {
+        let Some(id) = id else { return Ok(None) };
+        let due = if let Operation::Reset { due, .. } = operation { Some(*due) } else { None };
+        let (sql, types) = statements::CHANGE_QUEUED;
+        let rows = match self.link.connection.run(sql, types, &[&self.instance, &uuid(id), &due]) {
+            Err(error) if error.is_locked() => return Ok(Some(Outcome::Locked)),
+            rows => rows?,
+        };
+        Ok(match rows.first().ok_or(StoreError::Fenced)?.get::<_, &str>(0) {
+            "cancelled" | "reset" => Some(Outcome::Changed(id)),
+            "queued_cancelled" | "queued_reset" => Some(Outcome::Queued(call)),
+            "running" => Some(Outcome::Running),
+            _ => None,
+        })
     }
 
     /// Executes a query that locks no row, and repeats it while another transaction has locked the
@@ -338,13 +366,18 @@ pub(super) fn id(row: &Row, column: usize) -> TimeoutId {
 }
 
 fn seen(row: &Row) -> (TimeoutId, Seen) {
-    (id(row, 0), Seen { due: row.get(1), shard: row.get(2), begun: row.get(3) })
+    let call = row.get::<_, Option<Uuid>>(4).map(|call| TimeoutId::from_u128(call.as_u128()));
+    (id(row, 0), Seen { due: row.get(1), shard: row.get(2), begun: row.get(3), call })
 }
 
-/// Returns the outcome of an operation that begins an attempt.
+/// Returns the outcome of an operation that begins an attempt. The attempt is zero if the call that
+/// was queued beside an old one has its effect instead.
 fn begun(row: &Row) -> Outcome {
-    let topic = row.get::<_, String>(7);
-    let mut attempt = Attempt::new(row.get::<_, i32>(4).unsigned_abs(), row.get(1), topic);
+    let number = row.get::<_, i32>(4).unsigned_abs();
+    if number == 0 {
+        return Outcome::NotFound;
+    }
+    let mut attempt = Attempt::new(number, row.get(1), row.get::<_, String>(7));
     attempt.forgiven = row.get::<_, i32>(5).unsigned_abs();
     attempt.format = row.get(6);
     attempt.key = row.get(8);

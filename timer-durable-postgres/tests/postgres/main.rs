@@ -22,6 +22,7 @@ mod pgbouncer;
 mod pooled;
 mod pooler;
 mod promises;
+mod queued;
 mod reading;
 mod refusals;
 mod repeated;

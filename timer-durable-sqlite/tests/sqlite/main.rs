@@ -16,6 +16,7 @@ mod one_clock;
 mod owner;
 mod processes;
 #[cfg(unix)]
+mod queued;
 mod reading;
 mod schema;
 mod tally;

@@ -70,6 +70,13 @@ mutants! {
         => Harmless("the owner sweeps the row; an earlier due time is noticed up to a sweep later");
     KeyNotUnique: "an insert does not look for the holder of its key" => CaughtIn("one node: key");
     ReplaceRunning: "a replace removes a row whose attempt runs" => CaughtIn("one node: key");
+    RunningIsKept: "a call beside a running attempt has no effect" => CaughtIn("one node: key");
+    EndLeavesQueued: "the end of an attempt leaves the queued call" => CaughtIn("one node: key");
+    EachCallIsQueued: "a second call is queued beside the first one" => CaughtIn("one node: key");
+    SettledUnflagged: "the row that a queued call creates is not flagged" => CaughtIn("one node: key");
+    CancelLeavesQueued: "a cancel of a running key leaves the queued call" => CaughtIn("one node: key");
+    BeginBeforeQueued: "a row of an older epoch begins before the queued call has its effect"
+        => Harmless("the call has its effect after the next attempt");
     ForeignInsertUnflagged: "a client inserts without the flag" => CaughtIn("two nodes: clients");
     ForeignResetUnflagged: "a client resets without the flag" => CaughtIn("two nodes: clients");
     SweepInTwoSteps: "a sweep reads and clears the flags in two transactions" => CaughtIn("two nodes: clients");

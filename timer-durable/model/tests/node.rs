@@ -37,6 +37,8 @@ impl Protocol {
                 s.history.accepted |= 1 << id;
                 match answer {
                     Answer::Done if !foreign => self.put(node, id as usize, due),
+                    // The row is not pending, and a sweep finds it when it is.
+                    Answer::Queued(_) => {}
                     // The store has moved the holder of the key to this due time, and into this
                     // shard.
                     Answer::Changed(holder) if !foreign => self.put(node, holder as usize, due),

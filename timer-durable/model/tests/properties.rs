@@ -21,6 +21,7 @@ pub(crate) enum Promise {
     OneLife,
     ResultsAreKept,
     RunningIsLeftAlone,
+    CallsAreQueued,
 }
 use Promise::*;
 
@@ -47,6 +48,8 @@ pub(crate) fn all() -> Vec<Property<Protocol>> {
         Property::always("D8 a late result is refused", |_, s: &State| s.history.kept(LateResultsRefused)),
         Property::always("D9 nothing runs after Cancelled", |_, s: &State| s.history.kept(CancelledStaysSo)),
         Property::always("D10 one pending timeout per key", |p: &Protocol, s: &State| p.key_is_unique(s)),
+        Property::always("D10 a call beside an attempt is queued", |_, s: &State| s.history.kept(CallsAreQueued)),
+        Property::always("D10 one queued call, beside an attempt", |p: &Protocol, s: &State| p.queue_is_short(s)),
         Property::always("D10 one life per id", |_, s: &State| s.history.kept(OneLife)),
         Property::always("D11 attempts are limited", |p: &Protocol, s: &State| p.attempts_are_limited(s)),
         Property::always("D16 a refused insert leaves nothing", |p: &Protocol, s: &State| p.refused_is_absent(s)),
@@ -78,6 +81,13 @@ impl Protocol {
 
     fn key_is_unique(&self, s: &State) -> bool {
         self.if_pending.is_empty() || (0..self.rows).filter(|id| s.live(*id).is_some()).count() < 2
+    }
+
+    /// At most one call is queued, and the attempt of its key has begun.
+    fn queue_is_short(&self, s: &State) -> bool {
+        let is_queued = |id: &usize| matches!(s.slots[*id], Slot::Queued(..));
+        let begun = (0..self.rows).any(|id| s.live(id).is_some_and(|row| row.epoch != 0));
+        (0..self.rows).filter(is_queued).count() <= usize::from(begun)
     }
 
     fn attempts_are_limited(&self, s: &State) -> bool {
@@ -127,7 +137,7 @@ impl Protocol {
         }
         for _ in 0..4 * self.rows + 12 {
             if (0..self.rows).all(|id| s.live(id).is_none()) {
-                return true;
+                return s.queued().is_none();
             }
             let living = s.nodes.map(|node| if node.up { node.instance } else { OUTSIDE });
             for instance in (1..s.next_instance).filter(|instance| !living.contains(instance)) {

@@ -5,7 +5,7 @@
 //! index into arrays of [`ROWS`], a set of ids or of instances is a bit set, and zero stands for
 //! "none" in due times, epochs and attempts.
 
-use crate::transaction::{Answer, Transaction};
+use crate::transaction::{Answer, IfPending, Transaction};
 
 pub(crate) const ROWS: usize = 3;
 pub(crate) const SHARDS: usize = 2;
@@ -37,6 +37,8 @@ pub(crate) struct Row {
 pub(crate) enum Slot {
     Absent,
     Live(Row),
+    /// A call that waits until the attempt has ended of the row with its key.
+    Queued(Row, IfPending),
     /// The id has ended. The slot stays taken, so that a late insert of the same id has no effect.
     Tombstone,
     /// A dead letter.
@@ -192,6 +194,13 @@ impl Node {
 impl State {
     pub(crate) fn live(&self, id: usize) -> Option<Row> {
         if let Slot::Live(row) = self.slots[id] { Some(row) } else { None }
+    }
+
+    /// Returns the call that is queued. All rows with a key have the same one.
+    pub(crate) fn queued(&self) -> Option<(usize, Row, IfPending)> {
+        let queued =
+            |id: usize| if let Slot::Queued(row, rule) = self.slots[id] { Some((id, row, rule)) } else { None };
+        (0..ROWS).find_map(queued)
     }
 
     pub(crate) fn is_alive(&self, instance: u8) -> bool {

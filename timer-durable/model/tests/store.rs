@@ -40,7 +40,11 @@ impl Protocol {
             Cancel { id } => {
                 let Some((id, row)) = self.target(s, id as usize) else { return Answer::Refused };
                 if self.is_begun(s, row) && !self.is(CancelRunning) {
-                    return Answer::Refused;
+                    let Some((queued, ..)) = s.queued() else { return Answer::Refused };
+                    if !self.is(CancelLeavesQueued) {
+                        self.end(s, instance, queued);
+                    }
+                    return Answer::Changed(queued as u8);
                 }
                 self.leave_running(s, id, row);
                 self.end(s, instance, id);
@@ -49,7 +53,9 @@ impl Protocol {
             Reset { id, due, shard } => {
                 let Some((id, row)) = self.target(s, id as usize) else { return Answer::Refused };
                 if self.is_begun(s, row) && !self.is(ResetRunning) {
-                    return Answer::Refused;
+                    let Some((queued, row, rule)) = s.queued() else { return Answer::Refused };
+                    s.slots[queued] = Slot::Queued(Row { due, ..row }, rule);
+                    return Answer::Queued(queued as u8);
                 }
                 self.leave_running(s, id, row);
                 let (shard, foreign) = if self.is(ResetStays) {
@@ -69,6 +75,7 @@ impl Protocol {
                     s.history.break_promise(Promise::LateResultsRefused);
                 }
                 self.end(s, instance, id as usize);
+                self.settle(s, instance);
                 Answer::Done
             }
             Retry { id, attempt, due, shard, foreign } => {
@@ -85,11 +92,13 @@ impl Protocol {
                 let epoch = if self.is(RetryStaysBegun) { row.epoch } else { 0 };
                 let attempt = attempt.max(row.attempt);
                 s.slots[id as usize] = Slot::Live(Row { due, epoch, shard, foreign, attempt, ..row });
+                self.settle(s, instance);
                 Answer::Done
             }
             Bury { id, attempt } => {
                 let Some(row) = self.begun_by(s, id, attempt) else { return Answer::Refused };
                 s.slots[id as usize] = if self.is(BuryDeletes) { Slot::Absent } else { Slot::Buried(row) };
+                self.settle(s, instance);
                 Answer::Done
             }
             Requeue { id, due, shard } => {
@@ -178,19 +187,50 @@ impl Protocol {
         let Some((holder, held)) = holder.filter(|_| !self.is(KeyNotUnique)) else {
             return self.create(s, id, row);
         };
-        let replaces = match if_pending {
-            Keep | Refuse => false,
-            Replace => true,
-            Earlier => row.due < held.due,
-            Later => row.due > held.due,
-        };
         // Only its handler can end a holder whose attempt has begun.
-        if !replaces || (self.is_begun(s, held) && !self.is(ReplaceRunning)) {
+        let is_begun = self.is_begun(s, held) && !self.is(ReplaceRunning);
+        if is_begun && !matches!(if_pending, Keep | Refuse) {
+            if !self.is(RunningIsKept) {
+                return self.queue(s, instance, id, row, if_pending);
+            }
+            s.history.break_promise(Promise::CallsAreQueued);
+        }
+        if is_begun || !replaces(if_pending, row, held) {
             return Answer::Kept(holder as u8);
         }
         self.leave_running(s, holder, held);
         self.end(s, instance, holder);
         self.create(s, id, row)
+    }
+
+    /// Queues a call beside the attempt of the row with its key. A call that is queued there
+    /// already is treated as a pending row would be.
+    fn queue(&self, s: &mut State, instance: u8, id: usize, row: Row, if_pending: IfPending) -> Answer {
+        if let Some((queued, held, _)) = s.queued().filter(|_| !self.is(EachCallIsQueued)) {
+            if !replaces(if_pending, row, held) {
+                return Answer::Kept(queued as u8);
+            }
+            self.end(s, instance, queued);
+        }
+        s.slots[id] = Slot::Queued(row, if_pending);
+        Answer::Queued(id as u8)
+    }
+
+    /// Lets the queued call have its effect after the end of an attempt. The row that it creates is
+    /// flagged, because the node that has ended the attempt does not know its due time.
+    fn settle(&self, s: &mut State, instance: u8) {
+        let Some((id, row, if_pending)) = s.queued() else { return };
+        let is_running = self.holder(s).is_some_and(|(_, held)| held.epoch != 0);
+        if is_running || self.is(EndLeavesQueued) {
+            return;
+        }
+        if let Some((holder, held)) = self.holder(s) {
+            if !replaces(if_pending, row, held) {
+                return self.end(s, instance, id);
+            }
+            self.end(s, instance, holder);
+        }
+        s.slots[id] = Slot::Live(Row { foreign: !self.is(SettledUnflagged), ..row });
     }
 
     fn create(&self, s: &mut State, id: usize, row: Row) -> Answer {
@@ -211,6 +251,12 @@ impl Protocol {
         if !pending {
             return Answer::Refused;
         }
+        if row.epoch != 0 && s.queued().is_some() && !self.is(BeginBeforeQueued) {
+            // The attempt of an earlier epoch has ended.
+            s.slots[id] = Slot::Live(Row { epoch: 0, foreign: true, ..row });
+            self.settle(s, instance);
+            return Answer::Refused;
+        }
         if row.due > s.now {
             if !self.is(BeginEarly) {
                 return if self.is(BeginDropsNotYet) { Answer::Refused } else { Answer::NotYet(row.due) };
@@ -219,6 +265,7 @@ impl Protocol {
         }
         if row.attempt - row.forgiven >= self.attempts {
             s.slots[id] = Slot::Buried(row);
+            self.settle(s, instance);
             return Answer::Refused;
         }
         if has(s.history.cancelled, id) {
@@ -292,11 +339,11 @@ impl Protocol {
         s.slots[id] = if buried { Slot::Tombstone } else { Slot::Absent };
     }
 
-    /// Returns `true` if a handler may work on the row. In an exclusive store, a handler of an
-    /// earlier process is dead.
+    /// Returns `true` if a handler may work on the row, or a call is queued beside it. In an
+    /// exclusive store, a handler of an earlier process is dead.
     fn is_begun(&self, s: &State, row: Row) -> bool {
         let opened = if self.is(CallsIgnoreHandlers) { s.shards[row.shard as usize].1 } else { s.opened };
-        row.epoch != 0 && (row.epoch >= opened || !self.exclusive)
+        row.epoch != 0 && (row.epoch >= opened || !self.exclusive || s.queued().is_some())
     }
 
     pub(crate) fn is_young(&self, s: &State, id: usize) -> bool {
@@ -323,6 +370,16 @@ impl Protocol {
         let stored = if self.is(CountAtEnd) { row.attempt + 1 } else { row.attempt };
         let begun = row.epoch != 0 || self.is(ResultOfPending);
         ((stored == attempt || self.is(ResultOfAnyAttempt)) && begun).then_some(row)
+    }
+}
+
+/// Returns `true` if a call with this row ends the row `held` and takes its place.
+fn replaces(if_pending: IfPending, row: Row, held: Row) -> bool {
+    match if_pending {
+        Keep | Refuse => false,
+        Replace => true,
+        Earlier => row.due < held.due,
+        Later => row.due > held.due,
     }
 }
 

@@ -96,6 +96,8 @@ pub(crate) enum Answer {
     Exists,
     /// The key has this pending timeout, which the insert has left alone.
     Kept(u8),
+    /// The call of this id is queued beside the attempt of the key's row.
+    Queued(u8),
     /// The row is pending and due later.
     NotYet(u8),
     Attempt(u8),

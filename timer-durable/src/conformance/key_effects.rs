@@ -102,6 +102,7 @@ fn check<S: Store>(bench: &mut Bench<S>, call: &Insert, id: TimeoutId, holder: &
     let what = format!("{}: {:?} on {holder:?}, {outcome:?}", bench.name, call);
     let (id, due, planned) = match (first, last, outcome) {
         (KeyEffect::Kept, _, Outcome::Kept(kept)) if kept == id => (id, holder.due, holder.planned),
+        (KeyEffect::Queued, _, Outcome::Queued(queued)) if queued == call.id => (id, holder.due, holder.planned),
         (KeyEffect::Moved { due }, _, Outcome::Moved(moved, now)) if moved == id && now == due => (id, due, None),
         (
             KeyEffect::Updated { due: first, planned },

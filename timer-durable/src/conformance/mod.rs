@@ -15,6 +15,7 @@ mod attempts;
 mod bench;
 mod key_effects;
 mod pages;
+mod queued;
 mod reads;
 mod rows;
 mod shared;
@@ -31,7 +32,7 @@ use bench::{Bench, Check, ok};
 pub fn run<S: Store>(mut open: impl FnMut() -> S) {
     let checks =
         pages::checks::<S>().into_iter().chain(rows::checks()).chain(attempts::checks()).chain(reads::checks());
-    for (name, check) in checks.chain(key_effects::checks()) {
+    for (name, check) in checks.chain(key_effects::checks()).chain(queued::checks()) {
         let mut store = open();
         ok(store.rejoin(), name);
         check(&mut Bench { store, name });

@@ -3,7 +3,7 @@
 use super::{Inner, Row};
 use crate::TimeoutId;
 use crate::store::{DeadLetter, Micros, Position};
-use crate::transaction::{Attempt, Insert, KeyEffect, NextRun, Operation, Outcome, Target};
+use crate::transaction::{Attempt, Insert, NextRun, Operation, Outcome, Target};
 use std::sync::Arc;
 
 impl Inner {
@@ -13,7 +13,18 @@ impl Inner {
 
     pub(super) fn execute(&mut self, batch: &[Operation], epoch: u32) -> Vec<Outcome> {
         self.floor = self.present();
-        let execute = |operation: &Operation| match operation {
+        let execute = |operation: &Operation| {
+            let outcome = self.execute_one(operation, epoch);
+            if !self.is_in_transaction {
+                self.settle();
+            }
+            outcome
+        };
+        batch.iter().map(execute).collect()
+    }
+
+    fn execute_one(&mut self, operation: &Operation, epoch: u32) -> Outcome {
+        match operation {
             Operation::Insert(insert) => self.insert(insert),
             Operation::Reset { target, due } => self.reset(target, *due),
             Operation::Cancel(target) => self.cancel(target),
@@ -24,8 +35,7 @@ impl Inner {
             Operation::Requeue { id, due, without_key } => self.requeue(*id, *due, *without_key),
             Operation::Purge(id) => self.purge(*id),
             Operation::Begin(id) => self.begin(*id, epoch),
-        };
-        batch.iter().map(execute).collect()
+        }
     }
 
     fn insert(&mut self, insert: &Insert) -> Outcome {
@@ -43,40 +53,26 @@ impl Inner {
     }
 
     fn insert_new(&mut self, insert: &Insert) -> Outcome {
-        let mut replaced = None;
         let holder = insert.key.as_ref().and_then(|key| self.keys.get(&(insert.topic.clone(), key.clone())).copied());
-        if let Some((id, holder)) = holder.and_then(|id| Some((id, self.rows.get(&id)?.as_holder()))) {
-            match insert.effect_on(&holder, self.present()) {
-                KeyEffect::Kept => return Outcome::Kept(id),
-                KeyEffect::Moved { due } => {
-                    self.move_to(id, due, None);
-                    return Outcome::Moved(id, due);
-                }
-                KeyEffect::Updated { due, planned } => {
-                    self.update(id, insert);
-                    self.move_to(id, due, planned);
-                    return Outcome::Moved(id, due);
-                }
-                KeyEffect::Replaced => {
-                    self.end(id);
-                    replaced = Some(id);
-                }
-            }
+        if let Some(outcome) = holder.and_then(|id| self.affect(id, insert)) {
+            return outcome;
         }
-        self.add(Row { insert: insert.clone(), attempt: 0, forgiven: 0, planned: insert.cap, begun: None, started: 0 });
-        Outcome::Created { replaced }
+        self.add(Row::new(insert.clone()));
+        Outcome::Created { replaced: holder }
     }
 
-    /// Gives a timeout the contents of an insert.
-    fn update(&mut self, id: TimeoutId, new: &Insert) {
+    /// Gives a timeout or a queued call the contents of an insert.
+    pub(super) fn update(&mut self, id: TimeoutId, new: &Insert) {
         if let Some(row) = self.rows.get_mut(&id) {
-            row.insert = Insert { id, due: row.insert.due, key: row.insert.key.take(), ..new.clone() };
+            let Insert { due, if_pending: rule, .. } = row.insert;
+            let key = row.insert.key.take();
+            row.insert = Insert { id, due, key, if_pending: new.if_pending.after(rule), ..new.clone() };
         }
     }
 
     fn reset(&mut self, target: &Target, due: Micros) -> Outcome {
         let found = self.find_pending(target);
-        if let Outcome::Changed(id) = found {
+        if let Outcome::Changed(id) | Outcome::Queued(id) = found {
             self.move_to(id, due, None);
         }
         found
@@ -84,10 +80,9 @@ impl Inner {
 
     fn cancel(&mut self, target: &Target) -> Outcome {
         let found = self.find_pending(target);
-        if let Outcome::Changed(id) = found {
-            self.end(id);
-        }
-        found
+        let (Outcome::Changed(id) | Outcome::Queued(id)) = found else { return found };
+        self.end(id);
+        if *target == Target::Id(id) { Outcome::Changed(id) } else { found }
     }
 
     pub(super) fn done(&mut self, id: TimeoutId, attempt: u32, next: Option<Micros>, then: &[Insert]) -> Outcome {
@@ -161,7 +156,7 @@ impl Inner {
         insert.format = letter.format;
         insert.payload = letter.payload;
         let attempt = letter.attempt;
-        self.add(Row { insert, attempt, forgiven: attempt, planned: None, begun: None, started: 0 });
+        self.add(Row { attempt, forgiven: attempt, ..Row::new(insert) });
         Outcome::Changed(id)
     }
 
@@ -173,6 +168,12 @@ impl Inner {
         }
         if row.insert.due > now {
             return Outcome::NotYet(row.insert.due);
+        }
+        if let Some(queued) = row.queued.take() {
+            // The attempt of an earlier instance has ended.
+            row.begun = None;
+            self.unsettled.push(queued);
+            return Outcome::NotFound;
         }
         row.attempt += 1;
         row.begun = Some(epoch);
@@ -200,19 +201,23 @@ impl Inner {
     fn find_pending(&self, target: &Target) -> Outcome {
         match self.find(target).and_then(|id| Some((id, self.rows.get(&id)?))) {
             None => Outcome::NotFound,
-            Some((_, row)) if row.begun.is_some() => Outcome::Running,
+            Some((id, row)) if row.is_queued() => Outcome::Queued(id),
+            Some((id, row)) if row.begun.is_some() => self.queued_beside(id).map_or(Outcome::Running, Outcome::Queued),
             Some((id, _)) => Outcome::Changed(id),
         }
     }
 
+    /// Returns the timeout whose attempt is to end.
     pub(super) fn running(&mut self, id: TimeoutId, attempt: u32) -> Option<&mut Row> {
-        self.rows.get_mut(&id).filter(|row| row.begun.is_some() && row.attempt == attempt)
+        let row = self.rows.get_mut(&id).filter(|row| row.begun.is_some() && row.attempt == attempt)?;
+        self.unsettled.extend(row.queued.take());
+        Some(row)
     }
 
-    fn add(&mut self, row: Row) {
+    pub(super) fn add(&mut self, row: Row) {
         let id = row.insert.id;
         self.link(&row);
-        if let Some(key) = &row.insert.key {
+        if let Some(key) = row.insert.key.as_ref().filter(|_| !row.is_queued()) {
             self.keys.insert((row.insert.topic.clone(), key.clone()), id);
         }
         self.rows.insert(id, row);
@@ -227,7 +232,7 @@ impl Inner {
     }
 
     /// Ends the life of a timeout, and leaves a tombstone if somebody may insert its id again.
-    fn end(&mut self, id: TimeoutId) {
+    pub(super) fn end(&mut self, id: TimeoutId) {
         self.remove(id);
         if id.repeatable_until(self.epoch).is_some() {
             self.ended.insert(id);
@@ -237,13 +242,14 @@ impl Inner {
     fn remove(&mut self, id: TimeoutId) {
         let Some(row) = self.rows.remove(&id) else { return };
         self.unlink(&row);
-        if let Some(key) = row.insert.key {
+        let is_holder = !row.is_queued();
+        if let Some(key) = row.insert.key.filter(|_| is_holder) {
             self.keys.remove(&(row.insert.topic, key));
         }
     }
 
     /// Changes the due time. A retry names the time for which the run is planned.
-    fn move_to(&mut self, id: TimeoutId, due: Micros, planned: Option<Micros>) {
+    pub(super) fn move_to(&mut self, id: TimeoutId, due: Micros, planned: Option<Micros>) {
         let Some(mut row) = self.rows.remove(&id) else { return };
         self.unlink(&row);
         row.insert.due = due;

@@ -18,6 +18,9 @@ pub enum TimeoutState {
     Running,
     /// An attempt has failed, and the timeout waits for the next one.
     Retrying,
+    /// It is a call that waits until the running attempt of its key has ended, see
+    /// [`ScheduleAnswer::Queued`](crate::ScheduleAnswer::Queued).
+    Queued,
 }
 
 /// A timeout that has not ended, as it was read back.
@@ -34,7 +37,8 @@ pub struct Pending<P> {
     pub topic: String,
     /// The key.
     pub key: Option<String>,
-    /// The due time, of the next attempt or of the one that runs.
+    /// The due time, of the next attempt or of the one that runs. That of a queued call is the one
+    /// that it will give to the timeout of its key.
     pub due: Micros,
     /// The state.
     pub state: TimeoutState,

@@ -6,7 +6,7 @@ use crate::transaction::Target;
 
 /// The reads of a store. They change nothing and see everything that was committed before.
 pub trait Reader: Send {
-    /// Returns a timeout that has not ended.
+    /// Returns a timeout that has not ended, or a queued call by its id.
     ///
     /// # Errors
     ///
@@ -18,6 +18,7 @@ pub trait Reader: Send {
 
     /// Returns up to `limit` timeouts that the filter shows, behind the row `after`. They are
     /// ordered by due time and id, or by key if the filter has a prefix. Such a filter has a topic.
+    /// A queued call is then behind the timeout that has its key.
     ///
     /// # Errors
     ///
@@ -33,7 +34,8 @@ pub trait Reader: Send {
     }
 
     /// Counts the timeouts of each topic that are due within each of `delays` from now, in the
-    /// order of topics. The delays ascend from zero or more. Timeouts that run do not count.
+    /// order of topics. The delays ascend from zero or more. Timeouts that run do not count. A
+    /// queued call may count.
     ///
     /// # Errors
     ///

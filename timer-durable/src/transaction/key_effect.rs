@@ -22,6 +22,10 @@ pub struct KeyHolder {
 pub enum KeyEffect {
     /// The holder stays as it is. The outcome is [`Kept`](super::Outcome::Kept).
     Kept,
+    /// The holder stays as it is, and the insert is queued beside its attempt. If a call is queued
+    /// there already, that call is the holder, of which no attempt runs, and its effect changes the
+    /// queued call. The outcome is [`Queued`](super::Outcome::Queued) in any case.
+    Queued,
     /// The holder is due at another time, for which its run is planned anew. The outcome is
     /// [`Moved`](super::Outcome::Moved).
     Moved {
@@ -47,8 +51,8 @@ impl Insert {
     ///
     /// | [`IfPending`] | effect | due time | planned time |
     /// |---|---|---|---|
-    /// | any, and an attempt of the holder runs | [`Kept`](KeyEffect::Kept) | the same | the same |
-    /// | `Keep`, `Refuse` | `Kept` | the same | the same |
+    /// | `Keep`, `Refuse` | [`Kept`](KeyEffect::Kept) | the same | the same |
+    /// | any other, and an attempt of the holder runs | [`Queued`](KeyEffect::Queued) | the same | the same |
     /// | `Earlier` | [`Moved`](KeyEffect::Moved), or `Kept` if it is due then | the earlier of both | the due time |
     /// | `Later` | `Moved`, or `Kept` if it is due then | the later of both | the due time |
     /// | `Update` with a period | [`Updated`](KeyEffect::Updated) | the earlier of the same and a period from now | the same, or the due time if that changes |
@@ -76,8 +80,8 @@ impl Insert {
     pub fn effect_on(&self, holder: &KeyHolder, now: Micros) -> KeyEffect {
         let moved = |due| if due == holder.due { KeyEffect::Kept } else { KeyEffect::Moved { due } };
         match self.if_pending {
-            _ if holder.is_running => KeyEffect::Kept,
             IfPending::Keep | IfPending::Refuse => KeyEffect::Kept,
+            _ if holder.is_running => KeyEffect::Queued,
             IfPending::Earlier => moved(holder.due.min(self.due)),
             IfPending::Later => moved(holder.due.max(self.due)),
             IfPending::Update => {
@@ -135,7 +139,8 @@ mod tests {
             (Replace, (400, None, None), new, Replaced),
         ] {
             assert_eq!(effect(if_pending, call, holder), expected, "{if_pending:?} {call:?} on {holder:?}");
-            assert_eq!(effect(if_pending, call, KeyHolder { is_running: true, ..holder }), Kept);
+            let beside_attempt = if matches!(if_pending, Keep | Refuse) { Kept } else { KeyEffect::Queued };
+            assert_eq!(effect(if_pending, call, KeyHolder { is_running: true, ..holder }), beside_attempt);
         }
     }
 }

@@ -22,6 +22,7 @@ mod outage;
 mod overdue;
 mod points;
 mod queue;
+mod queued;
 mod random;
 mod reading;
 mod scripted;

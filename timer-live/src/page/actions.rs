@@ -93,11 +93,13 @@ impl Actions<'_> {
         let done = match action {
             "cancel" => match timer.cancel_by_id(id()?).wait().map_err(failed)? {
                 CancelAnswer::Cancelled => "cancelled",
+                CancelAnswer::QueuedCancelled => "the queued call was cancelled, and the attempt goes on",
                 CancelAnswer::Running => return refuse(409, "not cancelled, because an attempt has begun"),
                 _ => return refuse(404, "not cancelled, because the timeout has ended"),
             },
             "run" => match timer.reset_by_id(id()?, Duration::ZERO).wait().map_err(failed)? {
                 ResetAnswer::Reset => "due now",
+                ResetAnswer::QueuedReset => "the queued call is due when the attempt has ended",
                 ResetAnswer::Running => return refuse(409, "not moved, because an attempt has begun"),
                 _ => return refuse(404, "not moved, because the timeout has ended"),
             },
@@ -151,6 +153,7 @@ impl Actions<'_> {
                     json.key("state").string(match row.state {
                         TimeoutState::Running => "running",
                         TimeoutState::Retrying => "retrying",
+                        TimeoutState::Queued => "queued",
                         _ => "pending",
                     });
                 });

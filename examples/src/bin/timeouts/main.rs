@@ -158,6 +158,7 @@ fn answer(runtime: &Runtime, timer: &DurableTimer, lines: &Sender<String>, line:
             runtime.spawn(async move {
                 _ = lines.send(match call.await {
                     Ok(CancelAnswer::Cancelled) => format!("cancelled {key}"),
+                    Ok(CancelAnswer::QueuedCancelled) => format!("queued-cancelled {key}"),
                     Ok(CancelAnswer::Running) => format!("running {key}"),
                     Ok(_) => format!("unknown {key}"),
                     Err(error) => failed(&key, &error),
@@ -169,6 +170,7 @@ fn answer(runtime: &Runtime, timer: &DurableTimer, lines: &Sender<String>, line:
             runtime.spawn(async move {
                 _ = lines.send(match call.await {
                     Ok(ResetAnswer::Reset) => format!("reset {key}"),
+                    Ok(ResetAnswer::QueuedReset) => format!("queued-reset {key}"),
                     Ok(ResetAnswer::Running) => format!("running {key}"),
                     Ok(_) => format!("unknown {key}"),
                     Err(error) => failed(&key, &error),

@@ -66,7 +66,8 @@ impl Attempts {
         let holder = then.id.unwrap_or(id);
         Some(match effect_on_follow_up(&new, then, now) {
             KeyEffect::Kept if new.if_pending == IfPending::Refuse => Err(Error::KeyTaken { id: holder }),
-            KeyEffect::Kept => Ok(ScheduleAnswer::Kept(holder)),
+            // No attempt of the follow-up runs, so the call is never queued.
+            KeyEffect::Kept | KeyEffect::Queued => Ok(ScheduleAnswer::Kept(holder)),
             KeyEffect::Moved { due } => {
                 then.when = When::At(due);
                 then.max_delay = None;

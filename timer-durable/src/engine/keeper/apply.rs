@@ -36,7 +36,10 @@ impl Keeper {
                 self.queue.put(position, topic, now);
                 moved = Some(position);
             }
-            (Operation::Cancel(_), Outcome::Changed(id)) => {
+            (Operation::Insert(insert), Outcome::Queued(id)) if *id == insert.id => {
+                count!(self.figures(), Some(&insert.topic), scheduled);
+            }
+            (Operation::Cancel(_), Outcome::Changed(id) | Outcome::Queued(id)) => {
                 self.queue.remove(*id);
                 count!(self.figures(), topic, cancelled);
             }

@@ -171,6 +171,8 @@ pub(crate) fn answer_of(operation: &Operation, outcome: &Outcome) -> Result<Answ
         }
         (Outcome::Kept(id), _) => Ok(Answer::Scheduled(ScheduleAnswer::Kept(*id))),
         (Outcome::Moved(id, _), _) => Ok(Answer::Scheduled(ScheduleAnswer::Moved(*id))),
+        (Outcome::Queued(id), Operation::Insert(_)) => Ok(Answer::Scheduled(ScheduleAnswer::Queued(*id))),
+        (Outcome::Queued(_), _) => Ok(Answer::QueuedChanged),
         (Outcome::TooOld, _) => Err(Error::IdTooOld),
         (Outcome::Refused(why), _) => Err(Error::Store(StoreError::Refused(why.clone()))),
         (Outcome::Changed(_), _) => Ok(Answer::Changed),

@@ -1,0 +1,133 @@
+//! Calls that are queued beside an attempt, in a file.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use timer_durable::{Due, DurableTimer, Error, Schedule, ScheduleAnswer};
+use timer_durable_sqlite::{SqliteHandle, SqliteStore};
+use timer_durable_tests::folder::Folder;
+use timer_durable_tests::queued;
+use timer_durable_tests::t;
+
+use crate::processes::{CHILD, child};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const SESSIONS: usize = 20;
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+fn with_store(check: fn(SqliteStore)) {
+    let folder = Folder::new();
+    check(SqliteStore::open(folder.file()).unwrap());
+}
+
+#[test]
+fn no_session_loses_its_last_event() {
+    with_store(queued::no_session_loses_its_last_event);
+}
+
+#[test]
+fn new_periods_take_effect_during_a_run() {
+    with_store(queued::new_periods_take_effect_during_a_run);
+}
+
+#[test]
+fn a_call_beside_a_handler_is_kept() {
+    with_store(queued::a_call_beside_a_handler_is_kept);
+}
+
+/// Opens a timer whose handlers work for a while and note what they have handled in the transaction
+/// that ends them.
+fn open(file: &Path) -> (DurableTimer, SqliteHandle) {
+    let store = SqliteStore::open(file).unwrap();
+    let sqlite = store.handle();
+    let noting = sqlite.clone();
+    let handle = move |due: &Due<String>| {
+        std::thread::park_timeout(5 * MILLISECOND);
+        let handled = (due.key().unwrap_or_default().to_owned(), due.payload().clone());
+        let _result = noting.complete(due, move |tx| {
+            tx.connection().execute("insert into handled values (?1, ?2)", handled)?;
+            Ok(())
+        });
+        Ok(())
+    };
+    let topic = t().attempts(1_000_000).backoff(MILLISECOND, 5 * MILLISECOND);
+    (DurableTimer::builder().topic(topic, handle).open(store).wait().unwrap(), sqlite)
+}
+
+/// Writes an event of a session with its call, and whether the call was queued.
+fn send((timer, sqlite): &(DurableTimer, SqliteHandle), session: usize) -> Result<(), Error> {
+    let send = sqlite.transaction(timer, move |tx| {
+        let last = "select coalesce(max(version), 0) + 1 from events where session = ?1";
+        let version: i64 = tx.connection().query_row(last, [session.to_string()], |row| row.get(0))?;
+        let schedule = Schedule::debounce(20 * MILLISECOND).key(session.to_string());
+        let answer = tx.schedule(t::<String>(), schedule, &version.to_string())?;
+        let is_queued = matches!(answer, ScheduleAnswer::Queued(_));
+        let event = (session.to_string(), version, is_queued);
+        tx.connection().execute("insert into events values (?1, ?2, ?3)", event)?;
+        Ok(())
+    });
+    send.wait()
+}
+
+/// A process sends events to sessions and handles them. It is killed at random moments. The last
+/// event of each session is handled, and no handler repeats one that was committed.
+#[test]
+fn kills_lose_no_last_event() {
+    if let Some(folder) = std::env::var_os(CHILD) {
+        let folder = Path::new(&folder);
+        let begun = Instant::now();
+        let timer = open(&folder.join("timeouts.db"));
+        std::fs::write(folder.join("opened"), "").unwrap();
+        // The parent kills this process. If the parent itself is killed, the process ends here.
+        while begun.elapsed() < PATIENCE {
+            send(&timer, fastrand::usize(..SESSIONS)).unwrap();
+            std::thread::park_timeout(MILLISECOND);
+        }
+        return;
+    }
+    let folder = Folder::new();
+    let (timer, sqlite) = open(&folder.file());
+    let create =
+        "create table events(session text, version integer, is_queued integer, primary key (session, version));
+                  create table handled(session text, version integer)";
+    sqlite.transaction(&timer, move |tx| Ok(tx.connection().execute_batch(create)?)).wait().unwrap();
+    timer.stop(PATIENCE).wait().unwrap();
+    drop(timer);
+    let kills = std::env::var("TIMER_LEDGER_KILLS").map_or(6_u32, |kills| kills.parse().unwrap());
+    let opened = folder.path().join("opened");
+    let begun = Instant::now();
+    for n in 0..kills {
+        let mut process = child("queued::kills_lose_no_last_event", &folder).spawn().unwrap();
+        while !opened.exists() {
+            assert!(begun.elapsed() < PATIENCE * (n + 1), "a process opens the file");
+            std::thread::park_timeout(MILLISECOND);
+        }
+        std::thread::park_timeout(fastrand::u32(50..400) * MILLISECOND);
+        process.kill().unwrap();
+        process.wait().unwrap();
+        std::fs::remove_file(&opened).unwrap();
+    }
+    let (timer, sqlite) = open(&folder.file());
+    let begun = Instant::now();
+    while timer.counts().wait().unwrap().pending > 0 {
+        assert!(begun.elapsed() < PATIENCE * 2, "{:?}", timer.counts());
+        std::thread::park_timeout(10 * MILLISECOND);
+    }
+    let count = |query: &'static str| {
+        let count = move |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+        sqlite.transaction(&timer, move |tx| Ok(tx.connection().query_row(query, [], count)?)).wait().unwrap()
+    };
+    let lost = count(
+        "select count(*) from (select session, max(version) as last from events group by session) e
+         where last is not (select h.version from handled h where h.session = e.session order by rowid desc limit 1)",
+    );
+    let sent = count("select count(*) from events");
+    let queued = count("select sum(is_queued) from events");
+    let handled = count("select count(*) from handled");
+    println!("{sent} events, {queued} of them queued, {handled} handled, {kills} kills, {lost} sessions lost");
+    let unordered = count(
+        "select count(*) from handled a, handled b where a.session = b.session and a.rowid < b.rowid and a.version >= b.version",
+    );
+    assert_eq!((lost, unordered), (0, 0), "lost, and repeated or in another order");
+    assert!(queued > 0, "{sent} events");
+}
