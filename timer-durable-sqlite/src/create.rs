@@ -4,8 +4,9 @@ use super::ids::blob;
 use super::slots::Slots;
 use rusqlite::{CachedStatement, Connection, Result, params};
 use std::cell::OnceCell;
+use timer_durable::IfPending;
 use timer_durable::store::Micros;
-use timer_durable::transaction::{IfPending, Insert};
+use timer_durable::transaction::Insert;
 
 /// The epoch of a queued call, which is greater than all others.
 const NEVER: i64 = i64::MAX;

@@ -11,9 +11,9 @@ use super::slots::Slots;
 use super::tombstones::Tombstones;
 use super::unreadable::{self, UnreadableRows, is_unreadable};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
-use timer_durable::TimeoutId;
 use timer_durable::store::Position;
-use timer_durable::transaction::{IfPending, Insert, Operation, Outcome};
+use timer_durable::transaction::{Insert, Operation, Outcome};
+use timer_durable::{IfPending, TimeoutId};
 
 /// The queued calls that a transaction changes.
 #[derive(Clone, Debug, Default)]

@@ -135,7 +135,7 @@ pub use timer::DurableTimer;
 pub use timetable::DurableTimetable;
 pub use topic::Topic;
 pub use topic_stats::TopicStats;
-pub use transaction::IfPending;
+pub use transaction::if_pending::IfPending;
 pub use virtual_clock::VirtualClock;
 pub use weak::WeakDurableTimer;
 pub use work::Transaction;

@@ -5,12 +5,12 @@
 //! them. Each operation has the name of an action of the protocol, which the chapter
 //! [protocol](crate::book::protocol) describes.
 
-mod if_pending;
+pub(crate) mod if_pending;
 mod key_effect;
 
 use crate::TimeoutId;
 use crate::time::Micros;
-pub use if_pending::IfPending;
+pub(crate) use if_pending::IfPending;
 pub use key_effect::{KeyEffect, KeyHolder};
 use std::sync::Arc;
 

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use timer_durable::store::{Micros, Store};
-use timer_durable::transaction::{IfPending, Insert, Operation, Outcome};
-use timer_durable::{StoreError, TimeoutId};
+use timer_durable::transaction::{Insert, Operation, Outcome};
+use timer_durable::{IfPending, StoreError, TimeoutId};
 
 use super::Database;
 use super::locks::Session;

@@ -3,8 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use timer_durable::store::{Position, Store};
-use timer_durable::transaction::{IfPending, Insert, Operation, Outcome, Target};
-use timer_durable::{StoreError, TimeoutId};
+use timer_durable::transaction::{Insert, Operation, Outcome, Target};
+use timer_durable::{IfPending, StoreError, TimeoutId};
 use timer_durable_postgres::PostgresStore;
 
 use super::{Database, LEASE, Node};
