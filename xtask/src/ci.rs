@@ -20,8 +20,8 @@ use crate::crates::{LIBRARIES, each_feature, features, is_heavy, metadata};
 use crate::run::{Failure, Result, flags_and, log_to, need, run};
 use crate::steps::{self, Phase, Step, Work::Call, Work::Cargo};
 use crate::{
-    api, attempts, first_lines, flags, fuzz, loom, lowest, mutants, package, platforms, recipes, resolve, rustdoc,
-    sanitize, tidy,
+    api, attempts, first_lines, flags, fuzz, loom, lowest, mutants, package, platforms, postgres, recipes, resolve,
+    rustdoc, sanitize, tidy,
 };
 
 /// The everyday steps, the quick ones first.
@@ -78,6 +78,8 @@ const LONG: &[Step] = &[
     ("docs", Call(|sh| docs(sh, ""))),
     // Simulators take long to compile.
     ("recipes", Call(recipes::command)),
+    ("musl", Call(platforms::musl)),
+    ("workflows", Call(platforms::workflows)),
     sanitize::ASAN,
     sanitize::TSAN,
     sanitize::MEMCHECK,
@@ -94,6 +96,7 @@ const WAITING: &[Step] = &[
     ("durable", Call(durable)),
     ("drivers", Call(drivers)),
     ("pgbouncer", Call(pgbouncer)),
+    ("postgres-versions", Call(postgres::versions)),
     ("stress", Call(|sh| stress(sh, &LONG_STRESS))),
     ("fuzz", Call(|_| fuzz::run_all(&EVERY_TARGET))),
 ];

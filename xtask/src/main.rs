@@ -20,6 +20,7 @@ mod lowest;
 mod mutants;
 mod package;
 mod platforms;
+mod postgres;
 mod recipes;
 mod release;
 mod resolve;

