@@ -83,7 +83,8 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    /// Creates an empty store. Its clock begins at 2001-09-09.
+    /// Creates an empty store. Its clock begins at 2001-09-09 and stands still until a test or a
+    /// driver moves it, so a timeout with a delay does not run before that.
     ///
     /// Ids have the time of the wall clock, so none from [`TimeoutId::new`] is too old for this
     /// store until a test has moved the store's clock past the current time.
