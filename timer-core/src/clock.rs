@@ -239,7 +239,9 @@ mod tests {
     #[test]
     fn the_clock_is_the_one_that_instant_reads() {
         for _ in 0..1_000 {
-            let (before, nanos, after) = (Instant::now(), now(), Instant::now());
+            let before = Instant::now();
+            let nanos = now();
+            let after = Instant::now();
             let rounding = Duration::from_micros(1);
             assert!(before <= instant(nanos) + rounding && instant(nanos) <= after);
             assert!(nanos_of(before) <= nanos + 1_000 && nanos <= nanos_of(after), "an instant is never early");
@@ -285,7 +287,8 @@ mod tests {
         for begin in [1, now() << 1, 1 << 62] {
             present.set(begin);
             present.run();
-            let (before, at) = (now(), present.now());
+            let before = now();
+            let at = present.now();
             while present.now() < at + 1_000 {}
             assert!(now() - before >= 1_000 && at >= begin, "it runs as fast as the clock");
             present.set(begin);
@@ -293,7 +296,8 @@ mod tests {
             present.set(begin + 3_600_000_000_000);
             assert!(present.now() >= begin + 3_600_000_000_000, "it still moves by hand");
             present.stop();
-            let (stopped, then) = (present.now(), now());
+            let stopped = present.now();
+            let then = now();
             while now() == then {}
             assert!(present.now() == stopped && stopped >= begin + 3_600_000_000_000);
         }

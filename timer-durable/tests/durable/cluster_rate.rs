@@ -32,7 +32,8 @@ impl Node {
         let new = || Operation::Insert(Insert::new(TimeoutId::new(), store.now(), "t"));
         let due: Vec<Operation> = (0..3_000).map(|_| new()).collect();
         store.memory.clone().write(&due, Instant::now()).unwrap();
-        let (clock, begun) = (store.memory.clone(), begun.clone());
+        let clock = store.memory.clone();
+        let begun = begun.clone();
         let handler = move |_: &Due<()>| {
             begun.lock().unwrap().push(clock.now());
             Ok(())
