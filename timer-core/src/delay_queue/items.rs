@@ -29,7 +29,7 @@ mod collection;
 /// The bucket number in the location of an item that is in the list of due items. The position in
 /// that location is the number of its insertion. No bucket of a level has this number or a higher
 /// one.
-const DUE_LIST: u32 = u32::MAX - 3;
+const DUE_LIST: u32 = Location::new(u32::MAX - 3, 0).number();
 
 /// A value and its deadline, which decides the order of the items. It also decides the tick of the
 /// item, unless it had passed when it was set.
@@ -165,7 +165,7 @@ impl<T> Items<T> {
         let pending = row.data.as_mut()?;
         let is_later = pending.bits() <= bits;
         pending.bits_plus_one = NonZeroU64::MIN.saturating_add(bits);
-        if !is_later || tick <= self.resolution.tick_at(now) || location.bucket >= DUE_LIST {
+        if !is_later || tick <= self.resolution.tick_at(now) || location.number() >= DUE_LIST {
             self.unlink(key, location);
             self.link(tick, key, now);
         }

@@ -99,8 +99,8 @@ struct State<T> {
 }
 
 /// The number of steps of a collection before another thread may have the lock. Each step reads a
-/// chunk of 256 values. Eight steps take about 0.1 ms.
-const MAX_STEPS: usize = if cfg!(timer_loom) { 1 } else { 8 };
+/// chunk of 64 values. They take about 0.1 ms.
+const MAX_STEPS: usize = if cfg!(timer_loom) { 1 } else { 32 };
 
 /// The thread that waits for the first deadline.
 struct Leader {

@@ -39,7 +39,7 @@ impl Engine {
             let deadline = timeout.state().deadline();
             let tick = self.context.resolution.tick_from(deadline, self.context.now());
             // If another thread has stopped the timer, it has not found the entry.
-            if timeout.runs() == Runs::Again || timeout.link(deadline, tick).is_err() {
+            if timeout.runs() == Runs::Again || timeout.link(tick).is_err() {
                 ended.extend(self.end_one(timeout));
             }
         }

@@ -15,16 +15,17 @@
 //! - The **location** (bucket and position) is written by the holder of the shard's lock.
 //! - The **shard** and its generation never change. The entry stores them as numbers, so this
 //!   module does not name the type of a shard.
-//! - A **reference** is a [`Timeout`], whether it belongs to the user, a wheel, a request or a
-//!   turn. All references are counted in `refs`.
+//! - A **reference** is a [`Timeout`], whether it belongs to the user, a request or a turn, or the
+//!   [`Linked`] of a wheel. All references are counted in `refs`.
 //!
 //! # The reference of the wheel
 //!
-//! When a cancelled timeout leaves its wheel, counting down the wheel's reference would cost a
-//! read-modify-write. Instead, the canceller takes that reference over and leaves `refs` as it is.
-//! It marks the entry with [`Location::REFERENCE_TAKEN`] ([`Timeout::take_over`]). From then on,
-//! `refs` is one more than the number of references that are left. A thread drops a reference in
-//! two steps, and needs only step 1 for the last one:
+//! When a cancelled timeout leaves its wheel, the slot of the wheel is not read, because it may not
+//! be in the cache, and counting down its reference would cost a read-modify-write. Instead, the
+//! canceller takes that reference over and leaves `refs` as it is. It marks the entry with
+//! [`Location::REFERENCE_TAKEN`] ([`Timeout::take_over`]). From then on, `refs` is one more than
+//! the number of references that are left. A thread drops a reference in two steps, and needs only
+//! step 1 for the last one:
 //!
 //! 1. Load `refs` (Acquire), then the mark. If one reference is left, free the entry.
 //! 2. Otherwise subtract one from `refs` by a compare-and-swap. If that fails, start again.
@@ -58,6 +59,7 @@
 //!    reaches it.
 
 mod job;
+mod linked;
 mod named;
 mod period;
 #[allow(clippy::disallowed_types, reason = "no other thread sees the list of a thread")]
@@ -67,12 +69,13 @@ mod task_right;
 
 pub(crate) use job::{Closure, Hooked, Job, Periodic, Wakeup};
 pub use job::{PeriodicTask, TimerTask};
+pub(crate) use linked::{EntryTracker, Linked};
 pub use named::{Named, TaskName};
 pub(crate) use period::{Period, period_nanos};
 pub(crate) use task_right::{TaskKind, TaskRight};
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
-use crate::wheel::{Location, Tracker};
+use crate::wheel::Location;
 use state::{AtomicState, Runs};
 use std::alloc::Layout;
 use std::any::TypeId;
@@ -209,15 +212,15 @@ impl Timeout {
         Location::new(header.bucket.load(Ordering::Relaxed), header.position.load(Ordering::Relaxed))
     }
 
-    /// Takes over `linked`, the reference of the wheel, without counting it down. The caller has
-    /// cancelled the entry, holds the shard's lock and has just removed `linked` from the wheel.
+    /// Takes over the reference of the wheel without counting it down. The caller has cancelled the
+    /// entry, holds the shard's lock and has just removed the [`Linked`] from the wheel, which
+    /// nobody uses any more.
     #[inline]
-    pub(crate) fn take_over(&self, linked: Timeout) {
-        debug_assert!(*self == linked && self.state().state() == state::State::Cancelled);
+    pub(crate) fn take_over(&self) {
+        debug_assert!(self.state().state() == state::State::Cancelled);
         if self.runs() == Runs::Again {
-            return drop(linked);
+            return drop(Timeout { entry: self.entry });
         }
-        std::mem::forget(linked);
         // ORDERING: Relaxed, a thread that acts on the mark has acquired this thread's later change
         // of `refs`.
         self.header().bucket.store(Location::REFERENCE_TAKEN.bucket, Ordering::Relaxed);
@@ -260,10 +263,10 @@ impl Timeout {
     #[inline]
     fn free(&mut self) {
         let place = self.entry.cast();
-        let VTable { spares, layout, .. } = *self.header().vtable;
+        let vtable = self.header().vtable;
         // SAFETY: by invariant 2 the last reference frees the entry. The job was taken out, or
         // leaks because its right was dropped.
-        let free = move || unsafe { spare::free(place, spares, layout) };
+        let free = move || unsafe { spare::free(place, vtable.spares, &vtable.layout) };
         #[cfg(all(test, timer_loom))]
         return self.header().memory.end(free);
         #[cfg(not(all(test, timer_loom)))]
@@ -274,11 +277,26 @@ impl Timeout {
     /// far apart in memory.
     #[inline]
     pub(crate) fn prefetch(&self) {
+        self.prefetch_at(0);
+    }
+
+    /// Fetches the cache lines next to that of the state word that the entry may have a part in.
+    /// The allocator reads them too when the entry is freed.
+    #[inline]
+    pub(crate) fn prefetch_ends(&self) {
+        self.prefetch_at(-8);
+        self.prefetch_at(40);
+    }
+
+    #[inline]
+    fn prefetch_at(&self, offset: isize) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a prefetch is a hint that may be given any address.
         unsafe {
-            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(self.entry.as_ptr().cast());
+            let address = self.entry.as_ptr().cast::<i8>().wrapping_offset(offset);
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address);
         }
+        let _ = offset;
     }
 }
 
@@ -305,26 +323,6 @@ impl Drop for Timeout {
         } else {
             self.drop_one_of_many();
         }
-    }
-}
-
-/// The tracker of a wheel of entries, which store their locations themselves.
-#[derive(Debug, Default)]
-pub(crate) struct EntryTracker;
-
-impl Tracker<Timeout> for EntryTracker {
-    #[inline]
-    fn moved(&mut self, timeout: &Timeout, location: Location) {
-        let header = timeout.header();
-        // ORDERING: Relaxed, as in `Timeout::location`, because the holder of the shard's lock
-        // writes.
-        header.bucket.store(location.bucket, Ordering::Relaxed);
-        header.position.store(location.position, Ordering::Relaxed);
-    }
-
-    #[inline]
-    fn prefetch(&self, timeout: &Timeout) {
-        timeout.prefetch();
     }
 }
 

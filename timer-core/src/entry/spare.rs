@@ -73,14 +73,14 @@ pub(super) fn allocate<E>() -> Option<NonNull<E>> {
 /// The memory is from [`allocate`] for an entry of this list and layout, and no reference to it is
 /// left.
 #[inline]
-pub(super) unsafe fn free(place: NonNull<u8>, list: usize, layout: Layout) {
+pub(super) unsafe fn free(place: NonNull<u8>, list: usize, layout: &Layout) {
     let keep = |lists: &Lists| lists.0.get(list).is_some_and(|list| list.keep(place));
     // A thread that is ending has no lists any more.
     if LISTS.try_with(keep) == Ok(true) {
-        return poison(place, layout, true);
+        return poison(place, *layout, true);
     }
     // SAFETY: the caller's promise.
-    unsafe { dealloc(place.as_ptr(), layout) };
+    unsafe { dealloc(place.as_ptr(), *layout) };
 }
 
 /// Lets the address sanitizer report uses of a place from now on, or stops that.
@@ -166,7 +166,7 @@ mod tests {
         assert!(!is_poisoned());
         let list = list_of::<crate::entry::EntryOf<Job>>();
         // SAFETY: the place has this layout, and no reference to it exists.
-        unsafe { free(place, list, Layout::new::<crate::entry::EntryOf<Job>>()) };
+        unsafe { free(place, list, &Layout::new::<crate::entry::EntryOf<Job>>()) };
         assert!(is_poisoned());
     }
 

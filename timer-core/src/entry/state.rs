@@ -31,17 +31,18 @@
 //! - `WAITED`, in `Fired` and `Dying`: a thread waits for the end of the run.
 //!   [`AtomicState::end_run`] then returns `true`.
 //! - `UNLINKED`, in `Waiting`: the entry may be in no wheel, or linked under a tick after its
-//!   deadline. The thread whose transition causes this sets the flag in the same transition. It
-//!   then links the entry and clears the flag ([`AtomicState::set_linked`]).
+//!   deadline. The thread whose transition causes this sets the flag in the same transition, and
+//!   then asks for the link. The holder of the shard's lock that links the entry, or finds it
+//!   linked in time, clears the flag ([`AtomicState::set_linked`]).
 //!
 //! The flag matters if that thread is preempted before it links the entry, and a second thread then
 //! resets the timeout to a deadline after that of the first thread. Without the flag, the second
 //! thread would rely on a link that does not exist yet, and the timeout would wait for the
-//! preempted thread. With the flag, the second thread links the entry itself. A thread clears the
-//! flag only if the word still has the deadline that it set. Otherwise another thread has set the
-//! flag again, and clears it when that thread has linked the entry. If both have set the same
-//! deadline, the first one may clear the flag of the second, and a third thread may rely on the
-//! link of the second. Until that thread runs again, the timeout is late.
+//! preempted thread. With the flag, the second thread links the entry itself.
+//!
+//! The flag also tells a canceller whether it may rely on the entry's location. An entry that waits
+//! without the flag is linked there, or a step of the wheel has taken it out and the owner of the
+//! turn has not decided it yet.
 
 use crate::deadline::{Deadline, Nanos};
 use crate::sync::{AtomicU64, Ordering};
@@ -244,9 +245,10 @@ impl AtomicState {
             State::Running | State::Moved => Some(word.with(State::Dying)),
             State::Fired | State::Expired | State::Dying | State::Cancelled => None,
         };
-        match self.update(cancelled).map(Word::state) {
-            Ok(State::Waiting) => Cancel::WasWaiting,
-            Ok(State::Queued) => Cancel::WasQueued,
+        match self.update(cancelled) {
+            Ok(word) if word.state() == State::Waiting && word.is_flagged() => Cancel::WasUnlinked,
+            Ok(word) if word.state() == State::Waiting => Cancel::WasWaiting,
+            Ok(word) if word.state() == State::Queued => Cancel::WasQueued,
             Ok(_) => Cancel::WasRunning,
             Err(_) => Cancel::Lost,
         }
@@ -312,12 +314,12 @@ impl AtomicState {
         }
     }
 
-    /// Clears `UNLINKED`. The caller has linked the entry under `deadline`. If another thread has
-    /// moved the entry since, the flag stays set, because that thread still has to link it.
-    pub(crate) fn set_linked(&self, deadline: Deadline) {
+    /// Clears `UNLINKED`, if the tick under which the entry is linked is in time for its deadline.
+    /// Called by the holder of the shard's lock.
+    pub(crate) fn set_linked(&self, is_in_time: impl Fn(Deadline) -> bool) {
         let _ = self.update(|word| {
-            let is_own = word.state() == State::Waiting && word.is_flagged() && word.deadline() == deadline;
-            is_own.then(|| word.with(State::Waiting))
+            let is_linked = word.state() == State::Waiting && word.is_flagged() && is_in_time(word.deadline());
+            is_linked.then(|| word.with(State::Waiting))
         });
     }
 

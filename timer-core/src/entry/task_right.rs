@@ -215,8 +215,9 @@ impl Timeout {
     /// run in progress keeps the task.
     #[inline]
     pub(crate) fn decide_cancel(&self) -> (Cancel, Option<TaskRight<&Timeout>>) {
+        self.prefetch_ends();
         let cancel = self.state().cancel();
-        let has_task = matches!(cancel, Cancel::WasWaiting | Cancel::WasQueued);
+        let has_task = matches!(cancel, Cancel::WasWaiting | Cancel::WasUnlinked | Cancel::WasQueued);
         (cancel, has_task.then(|| TaskRight::new(self, Deadline::NEVER)))
     }
 

@@ -32,7 +32,8 @@ fn the_wheels_reference_is_handed_over() {
     let other = user.clone();
     let (cancel, owned) = user.decide_cancel();
     assert_eq!(cancel, Cancel::WasWaiting);
-    user.take_over(wheel);
+    std::mem::forget(wheel);
+    user.take_over();
     owned.unwrap().cancelled();
     assert_eq!(Arc::strong_count(&task), 1);
     assert!(!user.is_last());
@@ -51,7 +52,8 @@ fn a_reference_published_by_a_run_is_alive_after_the_users_is_dropped() {
     let published = wheel.clone();
     let (cancel, right) = published.decide_cancel();
     assert_eq!(cancel, Cancel::WasWaiting);
-    published.take_over(wheel);
+    std::mem::forget(wheel);
+    published.take_over();
     assert_ne!(user.remaining_refs(refs), 1, "the other thread still uses the entry");
     drop(user);
     right.unwrap().cancelled();

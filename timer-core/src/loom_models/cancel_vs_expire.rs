@@ -1,8 +1,10 @@
 //! Models of the races between cancel, reset and expiry. Exactly one of them wins. The task either
 //! runs or is dropped, once, and the entry is freed once.
 
-use super::{assert_sound, beside, engine, new, set_time, turn, turn_at, turn_out};
+use super::{assert_sound, beside, check, engine, new, set_time, turn, turn_at, turn_out};
 use crate::deadline::NO_TICK;
+use crate::entry::Timeout;
+use crate::entry::state::Cancel;
 use loom::thread;
 use std::time::Duration;
 
@@ -129,6 +131,68 @@ fn cancel_while_the_entry_is_cascaded() {
 }
 
 model!(check, cancel_while_the_entry_is_cascaded,
+    locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new",
+);
+
+/// A timeout is cancelled while a turn has taken its entry out, and another one has got its place
+/// in the wheel. The other one runs.
+fn beside_another_at_its_former_place(cancel: fn(&Timeout) -> bool) {
+    let engine = engine();
+    let (timeout, outcome) = new(&engine, 0);
+    let canceller = beside(&engine, move |engine| {
+        let (_, other) = new(&engine, 0);
+        (cancel(&timeout), other)
+    });
+    let mut dispatcher = engine.dispatcher();
+    let _ = turn(&mut dispatcher);
+    let (cancelled, other) = canceller.join().unwrap();
+    let _ = turn_out(&mut dispatcher);
+    assert_eq!(other.ran(), 1, "the other one has vanished");
+    assert_eq!((outcome.ran() + usize::from(cancelled), outcome.dropped(), engine.pending()), (1, 1, 0));
+    assert_sound(&engine);
+}
+
+fn cancel_beside_another_at_its_former_place() {
+    beside_another_at_its_former_place(Timeout::cancel);
+}
+
+model!(check, cancel_beside_another_at_its_former_place,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
+
+#[test]
+#[should_panic(expected = "the other one has vanished")]
+fn negative_a_cancel_relies_on_a_location_of_any_generation() {
+    check(|| {
+        beside_another_at_its_former_place(|timeout| {
+            let (Cancel::WasWaiting, Some(right)) = timeout.decide_cancel() else { return false };
+            timeout.shard().unlink_at_any_generation(timeout);
+            right.cancelled();
+            true
+        });
+    });
+}
+
+/// A timeout is cancelled while a cascade takes its entry out and moves another one.
+fn cancel_while_a_cascade_hands_the_entry_out() {
+    let engine = engine();
+    let (timeout, outcome) = new(&engine, 64);
+    let (_, later) = new(&engine, 70);
+    set_time(&engine, 64);
+    let canceller = beside(&engine, move |engine| {
+        let (_, other) = new(&engine, 6);
+        (timeout.cancel(), other)
+    });
+    let mut dispatcher = engine.dispatcher();
+    let ran = turn(&mut dispatcher);
+    let (cancelled, other) = canceller.join().unwrap();
+    assert_eq!((ran + usize::from(cancelled), outcome.dropped()), (1, 1));
+    let _ = turn_at(&mut dispatcher, 70);
+    assert_eq!((later.ran(), other.ran(), engine.pending()), (1, 1, 0));
+    assert_sound(&engine);
+}
+
+model!(check, cancel_while_a_cascade_hands_the_entry_out,
     locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new",
 );
 

@@ -26,8 +26,8 @@ fn cancel(timeout: &Timeout, wheel: &Wheel) {
     if cancel != Cancel::WasWaiting {
         return;
     }
-    if let Some(linked) = wheel.lock().take() {
-        timeout.take_over(linked);
+    if wheel.lock().take().map(std::mem::forget).is_some() {
+        timeout.take_over();
     }
     right.unwrap().cancelled();
 }
@@ -123,7 +123,8 @@ fn negative_the_workers_reference_is_handed_over() {
         let (timeout, wheel, _) = entry();
         let canceller = thread::spawn(move || {
             if let (Cancel::WasWaiting, Some(right)) = timeout.decide_cancel() {
-                timeout.take_over(timeout.clone());
+                std::mem::forget(timeout.clone());
+                timeout.take_over();
                 right.cancelled();
             }
             drop(timeout);

@@ -139,10 +139,6 @@ impl Shard {
     /// lock. Returns `false` and does nothing if the lock is taken.
     pub(crate) fn try_unlink_all(&self, timeouts: &[&Timeout]) -> bool {
         let Some(mut core) = self.lock.try_lock() else { return false };
-        // These reads are independent of each other, so the cache misses overlap.
-        for timeout in timeouts {
-            std::hint::black_box(core.wheel.linked(timeout));
-        }
         timeouts.iter().for_each(|timeout| self.unlink_locked(&mut core, timeout));
         self.unlock(core);
         true
@@ -150,12 +146,32 @@ impl Shard {
 
     #[inline]
     fn unlink_locked(&self, core: &mut Core, timeout: &Timeout) {
-        // An entry of an earlier lease has left the wheel with that lease.
-        let Some(context) = core.lease.context(timeout.shard_id()) else { return };
+        if self.count_cancelled(core, timeout) && core.wheel.vacate(timeout) {
+            timeout.take_over();
+        }
+    }
+
+    /// Returns `false` if the entry is of an earlier lease, with which it has left the wheel.
+    #[inline]
+    fn count_cancelled(&self, core: &Core, timeout: &Timeout) -> bool {
+        let Some(context) = core.lease.context(timeout.shard_id()) else { return false };
         self.cancelled.add(1);
         context.release_permit();
-        if let Some(linked) = core.wheel.remove(timeout) {
-            timeout.take_over(linked);
+        true
+    }
+
+    /// Does the same as [`unlink_cancelled`](Self::unlink_cancelled) for a timeout that may be in no
+    /// wheel.
+    #[cold]
+    pub(crate) fn unlink_if_linked(&self, timeout: &Timeout) {
+        let Some(mut core) = self.lock.try_lock() else { return self.unlink_by_request(timeout) };
+        self.find_and_unlink(&mut core, timeout);
+        self.unlock(core);
+    }
+
+    fn find_and_unlink(&self, core: &mut Core, timeout: &Timeout) {
+        if self.count_cancelled(core, timeout) {
+            drop(core.wheel.remove(timeout));
         }
     }
 
@@ -164,7 +180,7 @@ impl Shard {
     fn unlink_by_request(&self, timeout: &Timeout) {
         let request = Request { timeout: timeout.clone(), tick: NO_TICK };
         if let Err((mut core, request)) = self.request_or_lock(request, RequestKind::Cancelled) {
-            self.unlink_locked(&mut core, &request.timeout);
+            self.find_and_unlink(&mut core, &request.timeout);
             self.unlock(core);
         }
     }

@@ -1,21 +1,23 @@
 //! The wheel of a shard: either kind, holding entries that know their own location.
 
 use crate::config::WheelKind;
-use crate::entry::{EntryTracker, Timeout};
+use crate::entry::{EntryTracker, Linked, Timeout};
 use crate::wheel::{self, Base, BucketSpan, RawHashed, RawHierarchical, RawWheel};
 
-/// One element of [`Slots`], with the tick under which an entry was linked, and the entry
-/// unless it has been taken.
-pub(crate) type Slot = wheel::Slot<Timeout>;
+/// Some slots of a bucket, with the entries and the ticks under which they were linked.
+pub(crate) type Part<'a> = wheel::Part<'a, Linked>;
+
+/// A chunk of [`Slots`].
+pub(crate) type SlotChunk = wheel::Chunk<Linked>;
 
 /// The entries that a step of a wheel takes out.
-pub(crate) type Slots = wheel::Bucket<Timeout>;
+pub(crate) type Slots = wheel::Bucket<Linked>;
 
 /// A wheel of entries.
 #[allow(clippy::large_enum_variant, reason = "the end of the first one shares a cache line with the lock")]
 pub(crate) enum EntryWheel {
-    Hierarchical(RawHierarchical<Timeout, EntryTracker>),
-    Hashed(Box<RawHashed<Timeout, EntryTracker>>),
+    Hierarchical(RawHierarchical<Linked, EntryTracker>),
+    Hashed(Box<RawHashed<Linked, EntryTracker>>),
 }
 
 macro_rules! either {
@@ -45,21 +47,31 @@ impl EntryWheel {
             if wheel.base().len == 0 {
                 wheel.fast_forward(now());
             }
-            wheel.insert(tick, timeout);
+            wheel.insert(tick, Linked::new(timeout));
         });
     }
 
-    /// Removes an entry. Returns `None` if it is not linked.
+    /// Removes an entry that was cancelled. Returns `true` if it was linked, and the canceller has
+    /// to take over the reference of the wheel. The entry was not `UNLINKED`, so it is at its
+    /// location, or the step that has taken it out is the last one in this wheel.
     #[inline]
+    pub(crate) fn vacate(&mut self, timeout: &Timeout) -> bool {
+        match self {
+            EntryWheel::Hierarchical(wheel) => wheel.vacate(timeout.location()),
+            EntryWheel::Hashed(wheel) => wheel.remove(timeout.location(), |at| **at == *timeout).is_some(),
+        }
+    }
+
+    /// Removes an entry. Returns `None` if it is not linked.
     pub(crate) fn remove(&mut self, timeout: &Timeout) -> Option<Timeout> {
-        either!(self, wheel => wheel.remove(timeout.location(), |at| at == timeout))
+        either!(self, wheel => wheel.remove(timeout.location(), |at| **at == *timeout)).map(Linked::into_timeout)
     }
 
     /// Returns the tick under which an entry is linked.
     #[inline]
     pub(crate) fn linked(&self, timeout: &Timeout) -> Option<u64> {
         let (tick, at) = either!(self, wheel => wheel.get(timeout.location()))?;
-        (at == timeout).then_some(tick)
+        (**at == *timeout).then_some(tick)
     }
 
     /// Makes a step towards `tick`, which may take due entries out. Returns `false` if no other
@@ -89,24 +101,24 @@ impl EntryWheel {
     }
 
     /// Returns the bucket with this number.
-    pub(crate) fn bucket(&self, id: u32) -> Option<&Slots> {
-        either!(self, wheel => wheel.bucket(id))
+    pub(crate) fn bucket(&self, number: u32) -> Option<&Slots> {
+        either!(self, wheel => wheel.bucket(number))
     }
 
     #[inline]
-    pub(crate) fn base(&self) -> &Base<Timeout, EntryTracker> {
+    pub(crate) fn base(&self) -> &Base<Linked, EntryTracker> {
         either!(self, wheel => wheel.base())
     }
 
     #[inline]
-    pub(crate) fn base_mut(&mut self) -> &mut Base<Timeout, EntryTracker> {
+    pub(crate) fn base_mut(&mut self) -> &mut Base<Linked, EntryTracker> {
         either!(self, wheel => wheel.base_mut())
     }
 
     /// Returns all entries.
     pub(crate) fn into_entries(mut self) -> impl Iterator<Item = Timeout> {
         let mut entries = Vec::with_capacity(self.base().len);
-        either!(&mut self, wheel => entries.extend(wheel.drain().map(|(_, timeout)| timeout)));
+        either!(&mut self, wheel => entries.extend(wheel.drain().map(|(_, linked)| linked.into_timeout())));
         entries.into_iter()
     }
 }

@@ -31,11 +31,11 @@
 //! the inbox have given up. A holder does one of the following:
 //!
 //! - A caller handles one entry, or at most [`MAX_PER_LOCK`] entries, and serves at most
-//!   [`inbox::MAX_HELPED`] requests. An insertion allocates at most one chunk of 256 slots and one
+//!   [`inbox::MAX_HELPED`] requests. An insertion allocates at most one chunk of 64 slots and one
 //!   piece of the table of chunks. A removal moves at most a quarter of a chunk.
 //! - The worker serves as many requests and makes one step of the wheel, or relinks at most
-//!   [`MAX_PER_LOCK`] entries. A step swaps out a bucket, or reads and empties a chunk. In
-//!   a hashed wheel it reads less than two chunks.
+//!   [`MAX_PER_LOCK`] entries. A step swaps out a bucket, or reads and empties four chunks. In
+//!   a hashed wheel it reads at most five chunks.
 //! - A reader of the [timetable](crate::timetable) reads the numbers of values of all buckets, of
 //!   which there are at most 1,025, or about as many slots as a chunk has, or compares
 //!   [`MAX_PER_LOCK`] entries.
@@ -49,7 +49,7 @@ mod reading;
 mod timeout;
 mod visit;
 
-pub(crate) use entry_wheel::{EntryWheel, Slot, Slots};
+pub(crate) use entry_wheel::{EntryWheel, Part, SlotChunk, Slots};
 pub(crate) use pool::{Block, BlockId, pool, shard_of};
 pub(crate) use reading::COMPARISON;
 pub(crate) use timeout::{contain, now_of};
@@ -170,6 +170,21 @@ impl Shard {
         self.unlock(core);
     }
 
+    /// Removes whatever is at the location of an entry, in any generation of its bucket.
+    #[cfg(all(test, timer_loom))]
+    pub(crate) fn unlink_at_any_generation(&self, timeout: &Timeout) {
+        use crate::wheel::{Location, RawWheel};
+        let mut core = self.lock.lock();
+        self.cancelled.add(1);
+        let EntryWheel::Hierarchical(wheel) = &mut core.wheel else { return };
+        let location = timeout.location();
+        let name = wheel.bucket(location.number()).map_or(0, |bucket| bucket.name);
+        if wheel.vacate(Location::new(name, location.position)) {
+            timeout.take_over();
+        }
+        self.unlock(core);
+    }
+
     /// The same as [`submit`](Self::submit), but does not compare the generation.
     #[cfg(all(test, timer_loom))]
     pub(crate) fn submit_of_any_generation(&self, timeout: Timeout, tick: u64) {
@@ -262,6 +277,11 @@ impl Shard {
         if linked.is_some() && !is_in_time {
             drop_after_unlock.extend(wheel.remove(&timeout));
         }
+        if waits {
+            // In a moment it is linked under `tick` or an earlier one.
+            let resolution = lease.context(self.id()).map(|context| context.resolution);
+            timeout.state().set_linked(|deadline| resolution.is_some_and(|length| length.tick_of(deadline) >= tick));
+        }
         if waits && !is_in_time {
             let now = |context: &Arc<TimerContext>| context.resolution.tick_at(context.due_by());
             return self.link(wheel, tick, timeout, || lease.context(self.id()).map_or(IMMEDIATE, now));
@@ -294,7 +314,7 @@ mod tests {
     #[test]
     fn hot_fields_share_a_cache_line() {
         use super::*;
-        use crate::entry::EntryTracker;
+        use crate::entry::{EntryTracker, Linked};
         use crate::wheel::RawHierarchical;
         use std::mem::offset_of;
 
@@ -306,7 +326,7 @@ mod tests {
         let wheel = std::ptr::from_ref(wheel).addr() - at;
         let word = offset_of!(Shard, lock) + Lock::<Core>::WORD_AT;
         let of_shard = [word, offset_of!(Shard, next), offset_of!(Shard, scheduled), offset_of!(Shard, cancelled)];
-        let of_wheel = RawHierarchical::<Timeout, EntryTracker>::WRITTEN_AT.map(|field| wheel + field);
+        let of_wheel = RawHierarchical::<Linked, EntryTracker>::WRITTEN_AT.map(|field| wheel + field);
         for field in of_wheel.into_iter().chain(of_shard) {
             assert_eq!(field / 64, word / 64, "{of_wheel:?} {of_shard:?}");
         }

@@ -1,6 +1,6 @@
 //! Reading a shard without changing it.
 
-use super::{MAX_PER_LOCK, Shard, Slot};
+use super::{Part, Shard};
 use crate::wheel::{BucketSpan, CHUNK};
 
 /// The cost of reading after which the lock is free for a moment. A slot costs 1, and a slot that
@@ -22,25 +22,20 @@ impl Shard {
         self.unlock(core);
     }
 
-    /// Calls `each` with the slots of a bucket, at most [`MAX_PER_LOCK`] at a time, under the lock
-    /// of the shard. `each` returns the cost, and the number of slots that may be left out before
-    /// the next call.
-    pub(crate) fn read_bucket(&self, id: u32, mut each: impl FnMut(&[Slot]) -> (usize, usize)) {
+    /// Calls `each` with the slots of a bucket, at most [`CHUNK`] at a time, under the lock of the
+    /// shard. `each` returns the cost, and the number of slots that may be left out before the next
+    /// call.
+    pub(crate) fn read_bucket(&self, number: u32, mut each: impl FnMut(Part<'_>) -> (usize, usize)) {
         let mut position = 0;
         let mut is_left = true;
         while is_left {
             let core = self.lock.lock();
             let mut cost = 0;
-            let bucket = core.wheel.bucket(id);
+            let bucket = core.wheel.bucket(number);
             is_left = loop {
                 let Some(bucket) = bucket.filter(|bucket| position / CHUNK < bucket.chunks()) else { break false };
-                let slots = bucket.slots_from(position);
-                let (read, left_out) = each(&slots[..slots.len().min(MAX_PER_LOCK)]);
-                position = match slots.len() {
-                    0..=MAX_PER_LOCK => bucket.next_chunk(position / CHUNK + 1) * CHUNK,
-                    _ => position + MAX_PER_LOCK,
-                };
-                position += left_out;
+                let (read, left_out) = bucket.slots_from(position).map_or((0, 0), &mut each);
+                position = bucket.next_chunk(position / CHUNK + 1) * CHUNK + left_out;
                 cost += BLOCK + read;
                 if cost >= MAX_COST {
                     break true;

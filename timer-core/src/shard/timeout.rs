@@ -57,6 +57,7 @@ impl Timeout {
     pub(crate) fn finish_cancel(&self, cancel: Cancel) -> bool {
         match cancel {
             Cancel::WasWaiting => self.shard().unlink_cancelled(self),
+            Cancel::WasUnlinked => self.shard().unlink_if_linked(self),
             Cancel::WasQueued => self.end_in_context(TimerContext::end_cancelled_in_queue),
             Cancel::WasRunning => self.end_in_context(TimerContext::end_cancelled),
             Cancel::Lost => return false,
@@ -101,7 +102,7 @@ impl Timeout {
         // If the timer is gone, the timeout has ended. If the shard is closed, `stop` has taken the
         // entry out.
         if let Some(context) = self.context() {
-            let _ = self.link(deadline, context.resolution.tick_from(deadline, now));
+            let _ = self.link(context.resolution.tick_from(deadline, now));
         }
     }
 
@@ -126,7 +127,7 @@ impl Timeout {
         now: Nanos,
         context: &TimerContext,
     ) -> Option<TaskRight<Timeout>> {
-        if self.link(deadline, context.resolution.tick_from(deadline, now)).is_ok() {
+        if self.link(context.resolution.tick_from(deadline, now)).is_ok() {
             return None;
         }
         // The entry is in no wheel, unless another thread has linked it since. In that case it may
@@ -134,15 +135,13 @@ impl Timeout {
         self.clone().cancel_by_stop().inspect(|_| context.end_cancelled())
     }
 
-    /// Links the entry under `tick`, that of `deadline`, unless it has ended or is linked earlier.
+    /// Links the entry under `tick`, unless it has ended or is linked earlier.
     ///
     /// # Errors
     ///
     /// [`RejectReason::Stopped`] if the shard is closed.
-    pub(crate) fn link(&self, deadline: Deadline, tick: u64) -> Result<(), RejectReason> {
-        self.shard().submit(self.clone(), tick)?;
-        self.state().set_linked(deadline);
-        Ok(())
+    pub(crate) fn link(&self, tick: u64) -> Result<(), RejectReason> {
+        self.shard().submit(self.clone(), tick)
     }
 }
 

@@ -19,9 +19,8 @@
 
 use super::{DAY, HOUR, MINUTE, QUARTER, SECOND, Timetable};
 use crate::deadline::Nanos;
-use crate::entry::Timeout;
 use crate::resolution::Resolution;
-use crate::shard::{COMPARISON, Shard, Slot};
+use crate::shard::{COMPARISON, Part, Shard};
 use crate::wheel::BucketSpan;
 
 /// The length of a cell in the next minute.
@@ -84,12 +83,12 @@ impl Sample {
     }
 
     /// Returns the groups among the next slots that are chosen.
-    fn groups<'a>(&mut self, slots: &'a [Slot]) -> impl Iterator<Item = &'a [Slot]> + use<'a> {
+    fn groups<'a>(&mut self, slots: &Part<'a>) -> impl Iterator<Item = Part<'a>> + use<'a> {
         let groups = slots.len().div_ceil(GROUP);
         let first = self.skip;
         let chosen = groups.saturating_sub(first).div_ceil(self.step);
         self.skip = first + chosen * self.step - groups;
-        slots.chunks(GROUP).skip(first).step_by(self.step)
+        slots.groups(GROUP).skip(first).step_by(self.step)
     }
 }
 
@@ -138,9 +137,9 @@ impl Tally {
                 self.read.begin(if is_list { 0 } else { of_timer(before) });
                 self.compared.begin(if is_list { pending } else { of_timer(before + size) });
                 shard.read_bucket(span.bucket, |slots| {
-                    let read = if first < last { self.read(slots) } else { 0 };
+                    let read = if first < last { self.read(&slots) } else { 0 };
                     left -= read * self.read.step as i64;
-                    let compared = self.compare(slots);
+                    let compared = self.compare(&slots);
                     (read as usize + compared * COMPARISON, self.skip(first < last))
                 });
             }
@@ -159,29 +158,27 @@ impl Tally {
     }
 
     /// Reads some groups of slots, and returns the number of timeouts in them.
-    fn read(&mut self, slots: &[Slot]) -> i64 {
+    fn read(&mut self, slots: &Part<'_>) -> i64 {
         let mut count = 0;
         let step = self.read.step as i64;
-        for (tick, timeout) in self.read.groups(slots).flatten() {
-            // No branch, because vacant slots are at random places.
-            let cell = self.cell_of(*tick);
-            let one = i64::from(timeout.is_some());
-            self.cells[cell] += one * step;
-            count += one;
+        for (tick, _) in self.read.groups(slots).flat_map(|group| group.iter()) {
+            let cell = self.cell_of(tick);
+            self.cells[cell] += step;
+            count += 1;
         }
         count
     }
 
     /// Compares some groups of slots with their entries, and returns their number of slots.
-    fn compare(&mut self, slots: &[Slot]) -> usize {
+    fn compare(&mut self, slots: &Part<'_>) -> usize {
         let mut count = 0;
         let step = self.compared.step as i64;
         for group in self.compared.groups(slots) {
             count += group.len();
-            group.iter().filter_map(|(_, timeout)| timeout.as_ref()).for_each(Timeout::prefetch);
-            for (tick, timeout) in group {
-                let Some(state) = timeout.as_ref().map(Timeout::state) else { continue };
-                let linked = self.cell_of(*tick);
+            group.iter().for_each(|(_, timeout)| timeout.prefetch());
+            for (tick, timeout) in group.iter() {
+                let state = timeout.state();
+                let linked = self.cell_of(tick);
                 let deadline = state.deadline();
                 let actual = match state.is_waiting() {
                     true if deadline.is_due(self.now) => continue,

@@ -5,7 +5,7 @@
 //! wheel keeps the arrays here instead, and the owner takes them out before it leaves the lock and
 //! frees them afterwards.
 
-use super::bucket::{Chunk, MIN_CAPACITY, Slot};
+use super::bucket::{FIRST, MIN_CAPACITY, PIECE, Piece, Pieces, Slot};
 use std::mem;
 
 /// The arrays that a wheel has given up. They have no values.
@@ -18,8 +18,9 @@ const LIST: usize = 8;
 #[allow(dead_code, reason = "nothing reads it")]
 pub(super) enum Memory<V> {
     Slots(Vec<Slot<V>>),
-    Piece(Vec<Chunk<V>>),
-    Pieces(Vec<Vec<Chunk<V>>>),
+    First(Box<Piece<V, FIRST>>),
+    Piece(Box<Piece<V, PIECE>>),
+    Pieces(Pieces<V>),
     /// A list that is full. A longer one would be copied, and the former one freed.
     More(Discarded<V>),
 }
@@ -58,17 +59,17 @@ impl<V> Discarded<V> {
 impl<V> Discarded<V> {
     /// Returns the number of chunks for which the tables have memory, and the number of slots.
     pub(super) fn room(&self) -> (usize, usize) {
-        let slots = |piece: &Vec<Chunk<V>>| piece.iter().map(|chunk| chunk.slots.capacity()).sum::<usize>();
+        let add = |sum: (usize, usize), more: (usize, usize)| (sum.0 + more.0, sum.1 + more.1);
         let mut room = (0, 0);
         for memory in &self.0 {
-            let (chunks_here, slots_here) = match memory {
+            let here = match memory {
                 Memory::Slots(array) => (0, array.capacity()),
-                Memory::Piece(piece) => (piece.capacity(), 0),
-                Memory::Pieces(pieces) => (pieces.iter().map(Vec::capacity).sum(), pieces.iter().map(slots).sum()),
+                Memory::Piece(piece) => piece.room(),
+                Memory::First(piece) => piece.room(),
+                Memory::Pieces(pieces) => pieces.iter().map(|piece| piece.room()).fold((0, 0), add),
                 Memory::More(list) => list.room(),
             };
-            room.0 += chunks_here;
-            room.1 += slots_here;
+            room = add(room, here);
         }
         room
     }

@@ -17,11 +17,10 @@
 //!
 //! This module knows no clocks, keys or locks, and does no work per tick.
 
-use super::bucket::{Bucket, CHUNK, Dated, OVERDUE};
+use super::bucket::{Bucket, CHUNK, CHUNKS_PER_STEP, Dated, OVERDUE};
 use super::location::{Location, Tracker};
 use super::raw::{Base, BucketParts, BucketSpan, RawWheel};
 use minima::Minima;
-use std::mem;
 
 mod minima;
 
@@ -80,7 +79,7 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
     pub(crate) fn new(ticks_per_wheel: usize, tracker: P) -> Self {
         let ticks_per_wheel = ticks_per_wheel.clamp(1, MAX_TICKS).next_power_of_two();
         let count = lists_for(ticks_per_wheel);
-        let lists = (0..count).map(|_| Bucket::default()).collect();
+        let lists = (0..count as u32).map(Bucket::new).collect();
         let bounds = vec![Bound { second: u64::MAX, read_at: 0, is_stale: false }; count].into();
         RawHashed {
             ticks_per_wheel,
@@ -117,10 +116,11 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
         let Reading { list, chunk, .. } = reading;
         let Base { tracker, discarded, now, len, .. } = &mut self.base;
         let bucket = &mut self.lists[list];
-        let cost = 1 + bucket.slots_from(chunk * CHUNK).len();
+        let cost = 1 + bucket.slots_from(chunk * CHUNK).map_or(0, |slots| slots.len());
         let needs_upkeep = bucket.extract(
             chunk,
             |deadline| deadline <= *now,
+            |_| (),
             |dated| {
                 due.insert(dated, discarded, |_, _| ());
                 *len -= 1;
@@ -130,7 +130,7 @@ impl<V, P: Tracker<V>> RawHashed<V, P> {
         self.reading = (next < bucket.chunks()).then_some(Reading { chunk: next, ..reading });
         if needs_upkeep {
             // Values that this moves were read already.
-            bucket.keep_up(list as u32, (chunk * CHUNK) as u32, u64::MAX, tracker, discarded);
+            bucket.keep_up((chunk * CHUNK) as u32, u64::MAX, tracker, discarded);
         }
         let earliest = bucket.earliest;
         self.set_bound(list, earliest);
@@ -158,13 +158,13 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
         let Base { tracker, discarded, .. } = &mut self.base;
         let second = &mut self.bounds[list].second;
         *second = (*second).min(self.lists[list].earliest.max(deadline));
-        self.lists[list].push(list as u32, (deadline, value), tracker, discarded);
+        self.lists[list].push((deadline, value), tracker, discarded);
         self.minima.lower(list, deadline);
     }
 
     #[inline]
-    fn bucket(&self, id: u32) -> Option<&Bucket<V>> {
-        if id == OVERDUE { Some(&self.base.overdue) } else { self.lists.get(id as usize) }
+    fn bucket(&self, number: u32) -> Option<&Bucket<V>> {
+        if number == OVERDUE { Some(&self.base.overdue) } else { self.lists.get(number as usize) }
     }
 
     fn spans(&self) -> impl Iterator<Item = BucketSpan> {
@@ -176,15 +176,15 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
     }
 
     #[inline(always)]
-    fn bucket_mut(&mut self, id: u32) -> Option<BucketParts<'_, V, P>> {
+    fn bucket_mut(&mut self, number: u32) -> Option<BucketParts<'_, V, P>> {
         let Base { tracker, overdue, discarded, .. } = &mut self.base;
-        let bucket = if id == OVERDUE { overdue } else { self.lists.get_mut(id as usize)? };
+        let bucket = if number == OVERDUE { overdue } else { self.lists.get_mut(number as usize)? };
         Some((bucket, tracker, discarded))
     }
 
     #[inline]
-    fn removed(&mut self, id: u32, deadline: u64) {
-        let list = id as usize;
+    fn removed(&mut self, number: u32, deadline: u64) {
+        let list = number as usize;
         if let Some(bucket) = self.lists.get_mut(list).filter(|list| list.earliest == deadline) {
             self.bounds[list].is_stale = true;
             // While the list is read, the value may be one that the bounds do not cover yet.
@@ -202,23 +202,22 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
 
     #[cold]
     fn keep_up(&mut self, location: Location, removed: u64) {
-        let id = location.bucket;
-        let list = location.bucket as usize;
+        let list = location.number() as usize;
         let reading = self.reading.filter(|reading| reading.list == list);
         let is_unread = reading.is_some_and(|reading| location.position as usize / CHUNK >= reading.chunk);
         let is_stale = self.bounds.get(list).is_some_and(|bound| bound.is_stale);
-        let Some((bucket, tracker, discarded)) = self.bucket_mut(id) else { return };
+        let Some((bucket, tracker, discarded)) = self.bucket_mut(location.number()) else { return };
         let removed = if is_stale { bucket.earliest } else { removed };
         let is_empty = bucket.values == 0;
         // Values of a chunk that will be read must not move to one that was read.
         if is_empty || !is_unread {
-            bucket.keep_up(id, location.position, removed, tracker, discarded);
+            bucket.keep_up(location.position, removed, tracker, discarded);
         }
         let earliest = bucket.earliest;
         if reading.is_some() && is_empty {
             self.reading = None;
         }
-        if id != OVERDUE {
+        if location.number() != OVERDUE {
             self.set_bound(list, earliest);
         }
     }
@@ -228,7 +227,7 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
         // due.
         self.base.now = self.base.now.max(now);
         let mut cost = 0;
-        while cost < CHUNK {
+        while cost < CHUNK * CHUNKS_PER_STEP {
             let Some(reading) = self.reading.or_else(|| self.begin_reading()) else { break };
             cost += self.read(reading, due);
         }
@@ -243,11 +242,11 @@ impl<V, P: Tracker<V>> RawWheel for RawHashed<V, P> {
     fn drain(&mut self) -> impl Iterator<Item = Dated<V>> {
         self.reading = None;
         self.base.len = 0;
-        let overdue = mem::take(&mut self.base.overdue);
-        let lists = self.lists.iter_mut().map(mem::take).collect::<Vec<_>>();
-        self.minima = Minima::new(lists.len());
+        self.minima = Minima::new(self.lists.len());
         self.bounds.iter_mut().for_each(|bound| bound.second = u64::MAX);
-        [overdue].into_iter().chain(lists).flat_map(|list| list.into_iter())
+        let overdue = self.base.overdue.take_all();
+        let lists = self.lists.iter_mut().map(Bucket::take_all).collect::<Vec<_>>();
+        overdue.chain(lists.into_iter().flatten())
     }
 
     fn base(&self) -> &Base<V, P> {

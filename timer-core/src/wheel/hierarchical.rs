@@ -58,8 +58,8 @@ impl<V> Level<V> {
     // Not inlined, because a new level needs room on the stack of each caller.
     #[cold]
     #[inline(never)]
-    fn new() -> Box<Self> {
-        let buckets = std::array::from_fn(|_| Bucket::default());
+    fn new(at: usize) -> Box<Self> {
+        let buckets = std::array::from_fn(|index| Bucket::new(number(at, index)));
         Box::new(Level { occupied: 0, buckets, scanned: 0, emptied: 0 })
     }
 }
@@ -111,7 +111,7 @@ fn span(now: u64, at: usize, index: usize) -> (u64, u64) {
 
 /// Returns the number of a bucket.
 #[inline]
-fn id(at: usize, index: usize) -> u32 {
+fn number(at: usize, index: usize) -> u32 {
     (at * BUCKETS + index) as u32
 }
 
@@ -128,8 +128,8 @@ fn insert_into<V>(
     discarded: &mut Discarded<V>,
 ) {
     let (at, index) = locate(now, dated.0);
-    let level = levels[at].get_or_insert_with(Level::new);
-    if level.buckets[index].push(id(at, index), dated, tracker, discarded) {
+    let level = levels[at].get_or_insert_with(|| Level::new(at));
+    if level.buckets[index].push(dated, tracker, discarded) {
         level.occupied |= 1 << index;
         *occupied |= 1 << at;
     }
@@ -189,18 +189,29 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         }
     }
 
-    /// Removes the value that was last reported at `location`, which is in the wheel. Does not read
-    /// a value that needs no drop, because it may not be in the cache.
+    /// Removes the value that was last reported at `location`, if it is still in the wheel. Does
+    /// not read the value, because it may not be in the cache. Returns `false` if it has left.
+    ///
+    /// The answer is right until the first step after the one in which the value has left. Until
+    /// then no other value is at that location:
+    ///
+    /// - If the whole bucket was taken, its generation has changed.
+    /// - If the value has left in a cascade, its slot is vacant. Nothing is inserted into the
+    ///   bucket of a cascade. When the bucket is empty, its generation changes.
     #[inline]
-    pub(crate) fn vacate(&mut self, location: Location) {
-        let Some((bucket, ..)) = self.bucket_mut(location.bucket) else { return };
+    pub(crate) fn vacate(&mut self, location: Location) -> bool {
+        let Some((bucket, ..)) = self.bucket_mut(location.number()) else { return false };
+        if bucket.name != location.bucket {
+            return false;
+        }
+        let Some(needs_upkeep) = bucket.vacate(location.position) else { return false };
         // The deadline is not known, so it may have been the earliest one.
-        let needs_upkeep = bucket.vacate(location.position);
         let removed = bucket.earliest;
         self.base.len -= 1;
         if needs_upkeep {
             self.keep_up(location, removed);
         }
+        true
     }
 
     /// Clears the mark of a bucket of a level that has become empty.
@@ -229,10 +240,10 @@ impl<V, P: Tracker<V>> RawWheel for RawHierarchical<V, P> {
     }
 
     #[inline]
-    fn bucket(&self, id: u32) -> Option<&Bucket<V>> {
-        match self.levels.get(id as usize / BUCKETS) {
-            Some(level) => Some(&level.as_ref()?.buckets[id as usize % BUCKETS]),
-            None => (id == OVERDUE).then_some(&self.base.overdue),
+    fn bucket(&self, number: u32) -> Option<&Bucket<V>> {
+        match self.levels.get(number as usize / BUCKETS) {
+            Some(level) => Some(&level.as_ref()?.buckets[number as usize % BUCKETS]),
+            None => (number == OVERDUE).then_some(&self.base.overdue),
         }
     }
 
@@ -243,17 +254,17 @@ impl<V, P: Tracker<V>> RawWheel for RawHierarchical<V, P> {
         let cascading = levels(self.cascades.all()).map(|at| (at, self.current(at)));
         let of_levels = cascading.chain(occupied).filter_map(|(at, index)| {
             let bucket = &self.levels[at].as_deref()?.buckets[index];
-            BucketSpan::new(id(at, index), span(self.base.now, at, index), bucket)
+            BucketSpan::new(number(at, index), span(self.base.now, at, index), bucket)
         });
         BucketSpan::new(OVERDUE, (0, self.base.now), &self.base.overdue).into_iter().chain(of_levels)
     }
 
     #[inline(always)]
-    fn bucket_mut(&mut self, id: u32) -> Option<BucketParts<'_, V, P>> {
+    fn bucket_mut(&mut self, number: u32) -> Option<BucketParts<'_, V, P>> {
         let Base { tracker, overdue, discarded, .. } = &mut self.base;
-        let bucket = match self.levels.get_mut(id as usize / BUCKETS) {
-            Some(level) => &mut level.as_mut()?.buckets[id as usize % BUCKETS],
-            None => Some(overdue).filter(|_| id == OVERDUE)?,
+        let bucket = match self.levels.get_mut(number as usize / BUCKETS) {
+            Some(level) => &mut level.as_mut()?.buckets[number as usize % BUCKETS],
+            None => Some(overdue).filter(|_| number == OVERDUE)?,
         };
         Some((bucket, tracker, discarded))
     }
@@ -261,14 +272,14 @@ impl<V, P: Tracker<V>> RawWheel for RawHierarchical<V, P> {
     #[cold]
     #[inline(never)]
     fn keep_up(&mut self, location: Location, removed: u64) {
-        let id = location.bucket;
-        if let Some(at) = self.cascade_of(id) {
+        let number = location.number();
+        if let Some(at) = self.cascade_of(number) {
             return self.keep_up_cascade(at, location.position);
         }
-        let Some((bucket, tracker, discarded)) = self.bucket_mut(id) else { return };
-        bucket.keep_up(id, location.position, removed, tracker, discarded);
+        let Some((bucket, tracker, discarded)) = self.bucket_mut(number) else { return };
+        bucket.keep_up(location.position, removed, tracker, discarded);
         if bucket.is_empty() {
-            self.unmark(id as usize / BUCKETS, id as usize % BUCKETS);
+            self.unmark(number as usize / BUCKETS, number as usize % BUCKETS);
         }
     }
 
@@ -309,9 +320,10 @@ impl<V, P: Tracker<V>> RawWheel for RawHierarchical<V, P> {
         self.base.len = 0;
         self.occupied = 0;
         self.cascades = Cascades::default();
-        let overdue = std::mem::take(&mut self.base.overdue);
+        let overdue = self.base.overdue.take_all();
         let levels = std::mem::take(&mut self.levels).into_iter().flatten();
-        [overdue].into_iter().chain(levels.flat_map(|level| level.buckets)).flat_map(|bucket| bucket.into_iter())
+        let buckets = levels.flat_map(|level| level.buckets);
+        overdue.chain(buckets.flat_map(|mut bucket| bucket.take_all()))
     }
 
     fn base(&self) -> &Base<V, P> {

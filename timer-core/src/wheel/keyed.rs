@@ -6,7 +6,7 @@
 //! receiver panics.
 
 use super::TimingWheel;
-use super::bucket::Bucket;
+use super::bucket::{Bucket, Chunk};
 use super::hashed::RawHashed;
 use super::hierarchical::RawHierarchical;
 use super::raw::RawWheel;
@@ -142,10 +142,11 @@ fn remove<T, R: RawWheel<Value = Item<T>, Tracker = Slab>>(raw: &mut R, key: Key
 
 fn advance<T, R: RawWheel<Value = Item<T>, Tracker = Slab>>(raw: &mut R, now: u64, mut expired: impl FnMut(T)) {
     let mut due = Bucket::default();
+    let mut chunk = Chunk::default();
     raw.base_mut().take_overdue(&mut due);
-    HandOut { raw, due: &mut due }.hand_out(&mut expired);
+    HandOut { raw, due: &mut due, chunk: &mut chunk }.hand_out(&mut expired);
     while raw.take_next(now, &mut due) {
-        HandOut { raw, due: &mut due }.hand_out(&mut expired);
+        HandOut { raw, due: &mut due, chunk: &mut chunk }.hand_out(&mut expired);
         drop(raw.base_mut().take_discarded());
     }
     if raw.base().len == 0 {
@@ -157,12 +158,16 @@ fn advance<T, R: RawWheel<Value = Item<T>, Tracker = Slab>>(raw: &mut R, now: u6
 struct HandOut<'a, T, R: RawWheel<Value = Item<T>, Tracker = Slab>> {
     raw: &'a mut R,
     due: &'a mut Bucket<Item<T>>,
+    /// The chunk that is handed out.
+    chunk: &'a mut Chunk<Item<T>>,
 }
 
 impl<T, R: RawWheel<Value = Item<T>, Tracker = Slab>> HandOut<'_, T, R> {
     fn hand_out(self, expired: &mut impl FnMut(T)) {
-        for position in 0..self.due.len() {
-            if let Some((_, item)) = self.due.take_value(position) {
+        let mut next = 0;
+        while !self.due.is_empty() {
+            next = self.due.drain_chunk(next, |chunk| std::mem::swap(chunk, self.chunk));
+            while let Some((_, item)) = self.chunk.take_first() {
                 self.raw.base_mut().tracker.release(item.index());
                 expired(item.value);
             }
@@ -172,7 +177,7 @@ impl<T, R: RawWheel<Value = Item<T>, Tracker = Slab>> HandOut<'_, T, R> {
 
 impl<T, R: RawWheel<Value = Item<T>, Tracker = Slab>> Drop for HandOut<'_, T, R> {
     fn drop(&mut self) {
-        for (deadline, item) in std::mem::take(self.due).into_iter() {
+        for (deadline, item) in self.chunk.drain().chain(self.due.take_all()) {
             self.raw.insert(deadline, item);
         }
     }

@@ -5,15 +5,21 @@
 //! timer writes it into the entry.
 //!
 //! A wheel does not report that a value has left, because that would cost a cache miss for each
-//! value that expires. A location may therefore be out of date, and a caller that looks for a value
-//! by its location has to say which value it wants.
+//! value that expires. A location may therefore be out of date. A caller says which value it wants,
+//! or relies on the generation of the bucket
+//! ([`RawHierarchical::vacate`](super::RawHierarchical::vacate)).
 
 /// A position in a bucket of a wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Location {
+    /// The name of the bucket. The low bits are its number in the wheel, and the others its
+    /// generation.
     pub(crate) bucket: u32,
     pub(crate) position: u32,
 }
+
+/// The generations of a bucket differ by this much.
+pub(super) const GENERATION: u32 = 1 << 16;
 
 impl Location {
     /// The location of a value that is in no wheel. No bucket has this number.
@@ -27,6 +33,12 @@ impl Location {
     pub(crate) const fn new(bucket: u32, position: u32) -> Location {
         Location { bucket, position }
     }
+
+    /// Returns the number of the bucket, without its generation.
+    #[inline]
+    pub(crate) const fn number(self) -> u32 {
+        self.bucket % GENERATION
+    }
 }
 
 /// A listener that keeps the locations of all values.
@@ -36,7 +48,7 @@ pub(crate) trait Tracker<V> {
 
     /// Fetches the memory that [`moved`](Self::moved) will write into the cache.
     #[inline]
-    fn prefetch(&self, value: &V) {
+    fn prefetch(value: &V) {
         let _ = value;
     }
 }

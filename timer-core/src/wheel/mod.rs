@@ -49,7 +49,7 @@ mod location;
 mod raw;
 mod slab;
 
-pub(crate) use bucket::{Bucket, CHUNK, Slot};
+pub(crate) use bucket::{Bucket, CHUNK, Chunk, Part};
 pub(crate) use hashed::RawHashed;
 pub(crate) use hierarchical::RawHierarchical;
 pub use keyed::{HashedWheel, HierarchicalWheel};

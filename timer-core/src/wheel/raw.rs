@@ -33,7 +33,7 @@ pub(crate) struct Base<V, P> {
 
 impl<V, P: Tracker<V>> Base<V, P> {
     pub(super) fn new(tracker: P) -> Self {
-        Base { tracker, overdue: Bucket::default(), discarded: Discarded::new(), now: 0, len: 0 }
+        Base { tracker, overdue: Bucket::new(OVERDUE), discarded: Discarded::new(), now: 0, len: 0 }
     }
 
     /// Returns `true` if values that were due when they were inserted have not been taken.
@@ -56,7 +56,7 @@ impl<V, P: Tracker<V>> Base<V, P> {
     /// Inserts a value that is due, without counting it.
     #[inline]
     pub(super) fn insert_overdue(&mut self, dated: Dated<V>) {
-        self.overdue.push(OVERDUE, dated, &mut self.tracker, &mut self.discarded);
+        self.overdue.push(dated, &mut self.tracker, &mut self.discarded);
     }
 }
 
@@ -92,23 +92,23 @@ pub(crate) trait RawWheel {
     /// is overdue at once.
     fn insert(&mut self, deadline: u64, value: Self::Value);
 
-    /// Returns the bucket with this number.
-    fn bucket(&self, id: u32) -> Option<&Bucket<Self::Value>>;
+    /// Returns the bucket with this number, of any generation.
+    fn bucket(&self, number: u32) -> Option<&Bucket<Self::Value>>;
 
     /// Returns the buckets that have values, of which there are at most [`BucketSpan::MAX`]. Those
     /// of a hierarchical wheel come in the order of their ticks.
     fn spans(&self) -> impl Iterator<Item = BucketSpan>;
 
-    /// Returns the bucket with this number, and what its upkeep needs.
-    fn bucket_mut(&mut self, id: u32) -> Option<BucketParts<'_, Self::Value, Self::Tracker>>;
+    /// Returns the bucket with this number, of any generation, and what its upkeep needs.
+    fn bucket_mut(&mut self, number: u32) -> Option<BucketParts<'_, Self::Value, Self::Tracker>>;
 
     /// Keeps up a bucket after the removal of a value with the deadline `removed` at `location`.
     fn keep_up(&mut self, location: Location, removed: u64);
 
     /// Notes that a value with this deadline has left a bucket.
     #[inline]
-    fn removed(&mut self, id: u32, deadline: u64) {
-        let _ = (id, deadline);
+    fn removed(&mut self, number: u32, deadline: u64) {
+        let _ = (number, deadline);
     }
 
     /// Returns `true` if a further [`take_next`](Self::take_next) would bring a bound up to date,
@@ -130,10 +130,10 @@ pub(crate) trait RawWheel {
     /// `wanted`.
     #[inline(always)]
     fn remove(&mut self, location: Location, wanted: impl Fn(&Self::Value) -> bool) -> Option<Self::Value> {
-        let (bucket, ..) = self.bucket_mut(location.bucket)?;
+        let (bucket, ..) = self.bucket_mut(location.number())?;
         let ((deadline, value), needs_upkeep) = bucket.remove(location.position, wanted)?;
         self.base_mut().len -= 1;
-        self.removed(location.bucket, deadline);
+        self.removed(location.number(), deadline);
         if needs_upkeep {
             self.keep_up(location, deadline);
         }
@@ -144,7 +144,7 @@ pub(crate) trait RawWheel {
     /// left the wheel, returns `None` or another value.
     #[inline]
     fn get(&self, location: Location) -> Option<(u64, &Self::Value)> {
-        self.bucket(location.bucket)?.value(location.position)
+        self.bucket(location.number())?.value(location.position)
     }
 
     /// Takes a step towards `now`, which moves the clock and takes out some of the values that are

@@ -19,6 +19,10 @@ impl Tracked {
         self.0.len()
     }
 
+    pub(super) fn values(&self) -> impl Iterator<Item = u32> {
+        self.0.keys().copied()
+    }
+
     pub(super) fn forget(&mut self, value: u32) {
         assert!(self.0.remove(&value).is_some(), "a value left that was not in the wheel");
     }
@@ -65,7 +69,7 @@ fn take_all_due<W: Check>(wheel: &mut W, now: u64, step: impl Fn(&W)) -> Vec<u32
 
 /// Moves the values of a step to the end of `due`.
 fn keep(taken: &mut Bucket<u32>, due: &mut Vec<(u64, u32)>) {
-    taken.drain(|chunk| due.extend(chunk.iter_mut().filter_map(|slot| Some((slot.0, slot.1.take()?)))));
+    taken.drain(|chunk| due.extend(chunk.drain()));
 }
 
 /// Takes out all values.

@@ -12,7 +12,7 @@ use crate::engine::{Engine, QueuedTask, run, run_one_abandoned};
 use crate::entry::Timeout;
 use crate::entry::state::{self, Due};
 use crate::lateness::MIN_LATENESS;
-use crate::shard::{Shard, Slot, Slots};
+use crate::shard::{Shard, SlotChunk, Slots};
 use crate::sync::Arc;
 use crate::timer_context::TimerContext;
 use timer_executor::{Task, TaskExecutor, panics};
@@ -30,20 +30,52 @@ const QUICK_TASK: Nanos = 2_000;
 /// The number of tasks that are handed over to an executor at once.
 pub(super) const HANDOVER: usize = 1024;
 
-/// The number of entries that are prefetched into the cache.
-const PREFETCHED: usize = 32;
-
 /// The entries that a visit has taken out of the wheel of a shard.
 pub(super) struct Undecided {
     pub(super) shard: &'static Shard,
     pub(super) slots: Slots,
-    /// The entries before this index are decided.
-    pub(super) decided: usize,
+    /// The chunk that was taken out of `slots` last.
+    chunk: SlotChunk,
+    /// The number of the next chunk.
+    next_chunk: usize,
 }
 
 impl Undecided {
     pub(super) fn new(shard: &'static Shard) -> Self {
-        Self { shard, slots: Slots::default(), decided: 0 }
+        Self { shard, slots: Slots::default(), chunk: SlotChunk::default(), next_chunk: 0 }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.chunk.is_empty() && self.slots.is_empty()
+    }
+
+    /// Takes the next entry, and the tick under which it was linked.
+    #[inline]
+    fn take_next(&mut self) -> Option<(u64, Timeout)> {
+        if self.chunk.is_empty() {
+            self.begin_chunk();
+        }
+        self.chunk.take_first().map(|(tick, linked)| (tick, linked.into_timeout()))
+    }
+
+    /// Takes a chunk out, and fetches its entries into the cache.
+    fn begin_chunk(&mut self) {
+        while self.chunk.is_empty() && !self.slots.is_empty() {
+            self.next_chunk = self.slots.drain_chunk(self.next_chunk, |chunk| std::mem::swap(chunk, &mut self.chunk));
+        }
+        self.chunk.iter().for_each(|(_, linked)| linked.prefetch());
+    }
+
+    /// Takes all entries.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Timeout> {
+        let left = self.chunk.drain().chain(self.slots.take_all());
+        left.map(|(_, linked)| linked.into_timeout())
+    }
+}
+
+impl Drop for Undecided {
+    fn drop(&mut self) {
+        self.take_all().for_each(drop);
     }
 }
 
@@ -89,20 +121,18 @@ impl Batch {
     /// timeouts that ran or were handed over.
     #[inline]
     pub(super) fn dispatch(&mut self, engine: &Engine, undecided: &mut Undecided, until: Nanos) -> usize {
-        let Undecided { shard, slots, decided } = undecided;
-        let begin = *decided;
-        if slots.is_empty() {
+        if undecided.is_empty() {
             return 0;
         }
+        let shard = undecided.shard;
         let context = &engine.context;
-        (begin..begin + PREFETCHED).filter_map(|index| slots.get(index)).for_each(prefetch);
         let mut now = self.read_clock(context);
         let mut expired = 0;
-        let mut read_at = begin;
-        let mut check_at = begin;
+        let mut index = 0;
+        let mut read_at = 0;
+        let mut check_at = 0;
         context.counters.in_flight.run_inline(engine.executor.is_none());
-        *decided = slots.len();
-        for index in begin..slots.len() {
+        loop {
             if index >= check_at {
                 let won = self.ran.len() + self.queued.len();
                 if self.room(engine) == 0 || index - read_at > BATCH + won {
@@ -112,16 +142,13 @@ impl Batch {
                     read_at = index;
                     now = self.relink(shard, engine, now);
                     if now > until {
-                        *decided = index;
                         break;
                     }
                 }
                 check_at = index + self.room(engine);
             }
-            if let Some(slot) = slots.get(index + PREFETCHED) {
-                prefetch(slot);
-            }
-            let Some((tick, timeout)) = slots.take_value(index) else { continue };
+            let Some((tick, timeout)) = undecided.take_next() else { break };
+            index += 1;
             if context.is_stopped() {
                 engine.leave_unclaimed(timeout);
                 continue;
@@ -134,11 +161,7 @@ impl Batch {
         }
         expired += self.ran.len() + self.queued.len();
         now = self.finish(engine, now);
-        self.sweeper.count(*decided - begin);
-        if *decided == slots.len() {
-            slots.clear();
-            *decided = 0;
-        }
+        self.sweeper.count(index);
         context.counters.in_flight.run_inline(false);
         self.relink(shard, engine, now);
         expired
@@ -300,12 +323,5 @@ impl Batch {
             self.slow.record(engine, 1, began, now, Blame::default());
             began = now;
         }
-    }
-}
-
-#[inline]
-fn prefetch(slot: &Slot) {
-    if let Some(timeout) = &slot.1 {
-        timeout.prefetch();
     }
 }

@@ -94,10 +94,8 @@ impl Dispatcher {
     /// cancelled.
     pub(crate) fn close_visits(&mut self) {
         for visit in &mut self.visits {
-            let closed = std::mem::replace(visit, Visit::new(visit.shard()));
-            for (_, timeout) in closed.undecided.slots.into_iter() {
-                self.engine.leave_unclaimed(timeout);
-            }
+            let mut closed = std::mem::replace(visit, Visit::new(visit.shard()));
+            closed.undecided.take_all().for_each(|timeout| self.engine.leave_unclaimed(timeout));
         }
     }
 

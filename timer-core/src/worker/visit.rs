@@ -55,8 +55,8 @@ impl Visit {
         let mut expired = 0;
         loop {
             expired += batch.dispatch(engine, &mut self.undecided, until);
-            self.is_open = !self.undecided.slots.is_empty() || !self.is_last();
-            if !self.is_open || !self.undecided.slots.is_empty() {
+            self.is_open = !self.undecided.is_empty() || !self.is_last();
+            if !self.is_open || !self.undecided.is_empty() {
                 return expired;
             }
             let now = engine.context.now();

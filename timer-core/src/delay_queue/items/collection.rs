@@ -61,12 +61,11 @@ impl<T> Items<T> {
     fn collect_chunk(&mut self) {
         let Self { raw, step, due, resolution, insertions, waiting, .. } = self;
         let insertions = *insertions;
-        self.next_chunk = step.drain_chunk(self.next_chunk, |slots| {
-            due.extend(slots.iter().filter_map(|(tick, item)| {
-                let item = (*item)?;
+        self.next_chunk = step.drain_chunk(self.next_chunk, |chunk| {
+            due.extend(chunk.drain().filter_map(|(tick, item)| {
                 let bits = bits(&raw.base().tracker, item);
                 let later = resolution.tick_of(Deadline::from_bits(bits));
-                if later > *tick && *tick != IMMEDIATE {
+                if later > tick && tick != IMMEDIATE {
                     raw.insert(later, item);
                     return None;
                 }

@@ -29,8 +29,10 @@ impl<T> Due<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Cancel {
-    /// Won, with the task.
+    /// Won, with the task. The entry is linked, or a step of the wheel has just taken it out.
     WasWaiting,
+    /// Won, with the task. The entry may be in no wheel.
+    WasUnlinked,
     /// Won, with the task. The worker's batch or the backlog keeps a reference to the entry, which
     /// has no effect.
     WasQueued,

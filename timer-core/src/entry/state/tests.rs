@@ -99,25 +99,30 @@ fn a_reset_links_until_another_thread_has_linked() {
     assert_eq!(state.reset(at(5), false), Reset::MustLink);
     assert_eq!(state.reset(at(45), false), Reset::MustLink, "the first thread may be preempted");
     assert_eq!(state.reset(at(3), false), Reset::MustLink);
-    state.set_linked(at(45));
+    state.set_linked(|deadline| deadline >= at(45));
     assert_eq!(state.reset(at(50), false), Reset::MustLink, "a link under 45 is too late for 3");
-    state.set_linked(at(50));
+    state.set_linked(|deadline| deadline >= at(45));
     assert_eq!(state.reset(at(60), false), Reset::Done);
     assert_eq!(state.expire(60, Runs::Once), Due::Won(at(60)));
     assert!(!state.end_run(), "no thread waits");
 }
 
 #[test]
-fn only_the_thread_that_has_moved_an_entry_last_marks_it_as_linked() {
-    let state = word(State::Waiting, 90);
-    assert_eq!(state.reset(at(5), false), Reset::MustLink);
-    assert_eq!(state.expire(5, Runs::Again), Due::Won(at(5)));
-    assert_eq!(state.rearm(at(20)), Some(at(20)));
-    state.set_linked(at(5));
-    assert_eq!(state.reset(at(30), false), Reset::MustLink, "the thread of the run has not linked it yet");
-    state.set_linked(at(20));
-    state.set_linked(at(30));
-    assert_eq!(state.reset(at(40), false), Reset::Done);
+fn a_cancel_tells_whether_the_entry_may_be_in_no_wheel() {
+    let cancel = |change: fn(&AtomicState)| {
+        let state = word(State::Waiting, 5);
+        change(&state);
+        state.cancel()
+    };
+    let run = |state: &AtomicState| {
+        assert_eq!(state.expire(5, Runs::Again), Due::Won(at(5)));
+        assert_eq!(state.rearm(at(20)), Some(at(20)));
+    };
+    assert_eq!(cancel(|_| ()), Cancel::WasWaiting);
+    assert_eq!(cancel(|state| assert_eq!(state.reset(at(9), false), Reset::Done)), Cancel::WasWaiting);
+    assert_eq!(cancel(|state| assert_eq!(state.reset(at(3), false), Reset::MustLink)), Cancel::WasUnlinked);
+    assert_eq!(cancel(run), Cancel::WasUnlinked);
+    assert_eq!(cancel(|state| assert_eq!(state.enqueue(5), Due::Won(at(5)))), Cancel::WasQueued);
 }
 
 #[test]

@@ -5,33 +5,32 @@ use super::upkeep::{MAX_REPLACEMENT, MAX_REREAD};
 use super::*;
 
 impl<V> Bucket<V> {
-    /// Asserts the invariants of the table, and that each vacant slot is in the list of its chunk.
+    /// Asserts the invariants of the table, and that each mark has a value and is counted.
     pub(in crate::wheel) fn check_chunks(&self) {
         self.others.iter().for_each(|others| others.check(self.open_number()));
-        for chunk in self.iter_chunks() {
-            let (mut vacancies, mut vacant) = (0, chunk.vacant);
-            while let Some(slot) = chunk.slots.get(vacant as usize) {
-                assert!(slot.1.is_none() && vacancies < CHUNK, "the list leads to a value, or in a circle");
-                vacancies += 1;
-                vacant = slot.0 as u32;
-            }
-            let all = chunk.slots.len() - chunk.len as usize;
-            assert!(vacant == END && [0, all].contains(&vacancies), "the list has all vacant slots, or none");
+        for number in 0..self.chunks() {
+            let values = self.slots_from(number * CHUNK).map_or(0, |part| part.iter().count());
+            assert_eq!(values, self.values_of(number).unwrap_or(0), "the count of chunk {number}");
         }
     }
 
     pub(in crate::wheel) fn values(&self) -> usize {
-        self.iter_chunks().map(|chunk| chunk.len as usize).sum()
+        (0..self.chunks()).filter_map(|number| self.values_of(number)).sum()
     }
 
     pub(in crate::wheel) fn capacity(&self) -> usize {
-        self.iter_chunks().map(|chunk| chunk.slots.capacity()).sum()
+        self.parts().map(|part| part.len()).sum()
+    }
+
+    /// Returns the number of positions, which includes vacant slots and gaps.
+    pub(in crate::wheel) fn len(&self) -> usize {
+        self.chunks() * CHUNK
     }
 
     /// Returns the positions, deadlines and values of all slots that are not vacant.
     pub(in crate::wheel) fn dated(&self) -> impl Iterator<Item = (u32, u64, &V)> + Clone {
-        let at = |position| Some((position as u32, self.get(position)?));
-        (0..self.len()).filter_map(at).filter_map(|(position, slot)| Some((position, slot.0, slot.1.as_ref()?)))
+        let at = |position| self.value(position).map(|(deadline, value)| (position, deadline, value));
+        (0..self.len() as u32).filter_map(at)
     }
 
     /// Removes the value at `position` and keeps up the bucket. Also returns the memory that has no
@@ -40,7 +39,7 @@ impl<V> Bucket<V> {
         let (mut discarded, removed) = (Discarded::new(), self.remove(position, |_| true)?);
         let ((deadline, value), needs_upkeep) = removed;
         if needs_upkeep {
-            self.keep_up(3, position, deadline, tracker, &mut discarded);
+            self.keep_up(position, deadline, tracker, &mut discarded);
         }
         Some((value, discarded))
     }
@@ -59,12 +58,12 @@ impl<V> Bucket<V> {
 
 fn push(bucket: &mut Bucket<u32>, deadline: u64, value: u32, tracker: &mut impl Tracker<u32>) -> Discarded<u32> {
     let mut discarded = Discarded::new();
-    bucket.push(3, (deadline, value), tracker, &mut discarded);
+    bucket.push((deadline, value), tracker, &mut discarded);
     discarded
 }
 
 fn filled(deadlines: impl IntoIterator<Item = u64>) -> (Bucket<u32>, Tracked) {
-    let (mut bucket, mut tracker) = (Bucket::default(), Tracked::default());
+    let (mut bucket, mut tracker) = (Bucket::new(3), Tracked::default());
     for (value, deadline) in (0..).zip(deadlines) {
         push(&mut bucket, deadline, value, &mut tracker);
         bucket.check();
@@ -85,10 +84,10 @@ fn a_removal_moves_no_other_value() {
     assert_eq!(remove(&mut bucket, 2, &mut tracker), Some(2));
     assert_eq!((tracker.location(1), tracker.location(3)), (Location::new(3, 1), Location::new(3, 3)));
     assert_eq!((bucket.values(), bucket.value(2)), (2, None));
-    for (value, position) in [(4, 2), (5, 0), (6, 4)] {
+    for (value, position) in [(4, 0), (5, 2), (6, 4)] {
         push(&mut bucket, 50, value, &mut tracker);
         bucket.check();
-        assert_eq!(tracker.location(value), Location::new(3, position), "the latest vacant slot is filled first");
+        assert_eq!(tracker.location(value), Location::new(3, position), "the first vacant slot is filled first");
     }
 }
 
@@ -183,7 +182,7 @@ fn a_removal_moves_few_values_of_a_long_bucket() {
     assert_eq!((tracker.moved, bucket.capacity()), (values.len(), values.len()), "no insertion moves others");
     tracker.moved = 0;
     random.shuffle(&mut values);
-    let table_room = |bucket: &Bucket<u32>| bucket.others.as_ref().map_or(0, |others| others.capacity());
+    let table_room = |bucket: &Bucket<u32>| bucket.others.as_ref().map_or(0, |others| others.room().0);
     let (mut most, mut discarded) = (0, 0);
     for value in &values {
         let table = table_room(&bucket);

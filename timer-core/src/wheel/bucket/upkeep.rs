@@ -7,7 +7,7 @@
 //! chunk, and one removal moves less than a quarter of a chunk.
 
 use super::Bucket;
-use super::chunk::{CHUNK, MIN_CAPACITY, MIN_UPKEEP, Slot};
+use super::chunk::{CHUNK, Chunk, MIN_CAPACITY, MIN_UPKEEP, Slot};
 use crate::wheel::discarded::Discarded;
 use crate::wheel::location::{Location, Tracker};
 use std::mem;
@@ -26,7 +26,6 @@ impl<V> Bucket<V> {
     /// with the deadline `removed` has left.
     pub(in crate::wheel) fn keep_up(
         &mut self,
-        id: u32,
         position: u32,
         removed: u64,
         tracker: &mut impl Tracker<V>,
@@ -36,21 +35,20 @@ impl<V> Bucket<V> {
         if values == 0 {
             return self.give_up(discarded);
         }
-        let moved = |value: &V, position| tracker.moved(value, Location::new(id, position));
-        self.compact(position as usize, moved, discarded);
+        self.compact(position as usize, tracker, discarded);
         if values == MAX_REREAD || (values < MAX_REREAD && removed == self.earliest) {
             self.earliest = self.iter().fold(u64::MAX, |min, (deadline, _)| min.min(deadline));
         }
     }
 
-    /// Restores the bound on the memory after a removal at `position`. Calls `moved` with each
-    /// value that has a new position.
-    fn compact(&mut self, position: usize, mut moved: impl FnMut(&V, u32), discarded: &mut Discarded<V>) {
-        let sparse = self.chunk_mut(position).filter(|(chunk, _)| chunk.is_sparse());
-        let Some(len) = sparse.map(|(chunk, _)| chunk.len as usize) else { return };
+    /// Restores the bound on the memory after a removal at `position`. Reports the values that have
+    /// a new position.
+    fn compact<P: Tracker<V>>(&mut self, position: usize, tracker: &mut P, discarded: &mut Discarded<V>) {
         let number = position / CHUNK;
         let open = self.open_number();
-        let mut slots = if number == open && self.is_short() {
+        let capacity = if number == open { self.open.capacity() } else { CHUNK };
+        let Some(len) = self.values_of(number).filter(|len| 4 * len < capacity) else { return };
+        let mut chunk = if number == open && self.is_short() {
             self.shorten(len)
         } else if number != open && len > 0 && !self.open.is_sparse() {
             return self.open_chunk(number, discarded);
@@ -62,23 +60,23 @@ impl<V> Bucket<V> {
             }
             self.take_chunk(number, discarded)
         };
-        for (deadline, value) in slots.drain(..) {
-            if let Some(value) = value {
-                self.place((deadline, value), discarded, &mut moved);
-            }
+        chunk.iter().for_each(|(_, value)| P::prefetch(value));
+        let name = self.name;
+        for dated in chunk.drain() {
+            self.place(dated, discarded, |value, position| tracker.moved(value, Location::new(name, position)));
         }
-        discarded.push_slots(slots);
+        discarded.push_slots(chunk.take_slots());
     }
 
-    /// Exchanges the only chunk, with `len` values, for a shorter one without values, unless
-    /// it is small. Returns the slots of the former one.
-    fn shorten(&mut self, len: usize) -> Vec<Slot<V>> {
-        if self.open.slots.capacity() <= MIN_CAPACITY || 2 * len * size_of::<Slot<V>>() > MAX_REPLACEMENT {
-            return Vec::new();
+    /// Exchanges the only chunk, with `len` values, for a shorter one without values, unless it is
+    /// small. Returns the former one.
+    fn shorten(&mut self, len: usize) -> Chunk<V> {
+        if self.open.capacity() <= MIN_CAPACITY || 2 * len * size_of::<Slot<V>>() > MAX_REPLACEMENT {
+            return Chunk::default();
         }
-        let slots = mem::take(&mut self.open).slots;
-        self.open.slots.reserve_exact(2 * len);
+        let former = mem::take(&mut self.open);
+        self.open.lengthen(2 * len);
         self.open.set_upkeep();
-        slots
+        former
     }
 }

@@ -22,7 +22,7 @@ impl Check for RawHashed<u32, Tracked> {
         self.base.overdue.check();
         for (position, deadline, value) in self.base.overdue.dated() {
             assert!(deadline <= self.base.now);
-            assert_eq!(self.base.tracker.location(*value), Location::new(OVERDUE, position));
+            assert_eq!(self.base.tracker.location(*value), Location::new(self.base.overdue.name, position));
             values += 1;
         }
         assert_eq!((self.base.len, self.base.tracker.len()), (values, values));
@@ -47,7 +47,7 @@ fn remove(wheel: &mut RawHashed<u32, Tracked>, value: u32) {
 fn step(wheel: &mut RawHashed<u32, Tracked>, now: u64) -> Vec<u32> {
     let mut due = Bucket::default();
     wheel.take_next(now, &mut due);
-    let values: Vec<u32> = due.into_iter().map(|(_, value)| value).collect();
+    let values: Vec<u32> = due.take_all().map(|(_, value)| value).collect();
     values.iter().for_each(|value| wheel.base.tracker.forget(*value));
     wheel.check();
     values

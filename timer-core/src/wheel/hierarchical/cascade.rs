@@ -4,8 +4,8 @@
 //! them. It fetches the values of a chunk into the cache before it reports their new locations,
 //! because most of them were not used for a long time.
 //!
-//! *Short steps.* A bucket of one chunk is emptied at once. The cascade of a longer one works on
-//! one chunk at a time:
+//! *Short steps.* A bucket of few chunks is emptied at once. The cascade of a longer one works on
+//! some chunks at a time:
 //!
 //! 1. It scans all chunks, one at each step. It takes out the values that are due and moves those
 //!    that are due before the next bucket of the next finer level begins. It notes the earliest
@@ -17,8 +17,8 @@
 //!
 //! A removal that leaves few values in a chunk empties it too.
 
-use super::{BITS, BUCKETS, LEVELS, RawHierarchical, id, insert_into, levels, span};
-use crate::wheel::bucket::{Bucket, CHUNK};
+use super::{BITS, BUCKETS, LEVELS, RawHierarchical, insert_into, levels, number, span};
+use crate::wheel::bucket::{Bucket, CHUNK, CHUNKS_PER_STEP};
 use crate::wheel::location::Tracker;
 use crate::wheel::raw::{Base, RawWheel};
 
@@ -37,7 +37,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     /// Returns the level of a bucket whose values are cascading.
     pub(super) fn cascade_of(&self, bucket: u32) -> Option<usize> {
         let at = bucket as usize / BUCKETS;
-        (at < LEVELS && self.cascades.all() >> at & 1 == 1 && bucket == id(at, self.current(at))).then_some(at)
+        (at < LEVELS && self.cascades.all() >> at & 1 == 1 && bucket == number(at, self.current(at))).then_some(at)
     }
 
     /// Begins the cascade of a bucket in whose span `now` is and which is not marked as occupied.
@@ -45,11 +45,11 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         let index = self.current(at);
         let Some(level) = &mut self.levels[at] else { return };
         level.emptied = 0;
-        if !level.buckets[index].is_short() {
+        if !level.buckets[index].is_one_step() {
             return self.scan_again(at);
         }
         self.cascades.set(at, false, true);
-        self.empty_next_chunk(at, due);
+        self.empty_next_chunks(at, due);
     }
 
     /// Scans all chunks of a cascade, unless all of their values are due soon.
@@ -70,11 +70,11 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     #[inline(never)]
     pub(super) fn step_cascade(&mut self, to: u64, due: &mut Bucket<V>) -> bool {
         if let Some(at) = levels(self.cascades.scanning).next() {
-            self.scan_chunk(at, due);
+            self.scan_next_chunks(at, due);
             return true;
         }
         if let Some(at) = levels(self.cascades.resting).next() {
-            self.empty_next_chunk(at, due);
+            self.empty_next_chunks(at, due);
         }
         if !due.is_empty() {
             return true;
@@ -92,7 +92,15 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         true
     }
 
-    /// Performs step 1 of a cascade for the next chunk.
+    /// Performs step 1 of a cascade for the next chunks.
+    fn scan_next_chunks(&mut self, at: usize, due: &mut Bucket<V>) {
+        let is_scanning = |wheel: &Self| wheel.cascades.scanning >> at & 1 == 1;
+        let mut chunks = 0..CHUNKS_PER_STEP;
+        while is_scanning(self) && chunks.next().is_some() {
+            self.scan_chunk(at, due);
+        }
+    }
+
     fn scan_chunk(&mut self, at: usize, due: &mut Bucket<V>) {
         let now = self.base.now;
         let index = self.current(at);
@@ -107,7 +115,15 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         self.move_chosen(at, number, due, |deadline| deadline <= now || (deadline ^ now) >> finer == 0);
     }
 
-    /// Performs step 2 of a cascade.
+    /// Performs step 2 of a cascade for the next chunks.
+    fn empty_next_chunks(&mut self, at: usize, due: &mut Bucket<V>) {
+        let is_resting = |wheel: &Self| wheel.cascades.resting >> at & 1 == 1;
+        let mut chunks = 0..CHUNKS_PER_STEP;
+        while is_resting(self) && chunks.next().is_some() {
+            self.empty_next_chunk(at, due);
+        }
+    }
+
     fn empty_next_chunk(&mut self, at: usize, due: &mut Bucket<V>) {
         let index = self.current(at);
         let Some(level) = &mut self.levels[at] else { return };
@@ -122,8 +138,8 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         let index = self.current(at);
         let is_empty = self.cascades.all() >> at & 1 == 0;
         let Some(level) = self.levels[at].as_mut().filter(|_| !is_empty) else { return };
-        let slots = level.buckets[index].take_chunk(number, &mut self.base.discarded);
-        self.base.discarded.push_slots(slots);
+        let mut chunk = level.buckets[index].take_chunk(number, &mut self.base.discarded);
+        self.base.discarded.push_slots(chunk.take_slots());
     }
 
     /// Moves the values of a chunk whose deadlines are `chosen` to finer levels, or to `due`.
@@ -137,13 +153,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         let mut occupied = self.occupied;
         let mut moved = 0;
         let mut expired = 0;
-        let chunk = bucket.chunk_mut(number * CHUNK).map(|(chunk, _)| &chunk.slots);
-        for (deadline, value) in chunk.into_iter().flatten() {
-            if let Some(value) = value.as_ref().filter(|_| chosen(*deadline)) {
-                tracker.prefetch(value);
-            }
-        }
-        bucket.extract(number, chosen, |dated| {
+        bucket.extract(number, chosen, P::prefetch, |dated| {
             if dated.0 > now {
                 insert_into(finer, &mut occupied, now, dated, tracker, discarded);
                 moved += 1;
@@ -154,6 +164,7 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
         });
         if bucket.values == 0 {
             bucket.give_up(discarded);
+            bucket.begin_generation();
             self.cascades.set(at, false, false);
         }
         self.occupied = occupied;
@@ -167,14 +178,8 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     pub(super) fn keep_up_cascade(&mut self, at: usize, position: u32) {
         let mut due = Bucket::default();
         self.empty_chunk(at, position as usize / CHUNK, &mut due);
-        due.drain(|slots| {
-            for slot in slots {
-                if let Some(value) = slot.1.take() {
-                    self.insert(slot.0, value);
-                }
-            }
-        });
-        due.discard(&mut self.base.discarded);
+        due.drain(|chunk| chunk.drain().for_each(|(deadline, value)| self.insert(deadline, value)));
+        due.give_up(&mut self.base.discarded);
     }
 
     /// Returns a lower bound of the deadlines in all cascades.

@@ -1,6 +1,7 @@
 //! The hierarchical wheel below its keys.
 
 use super::super::bucket::CHUNK;
+use super::super::location::GENERATION;
 use super::super::tests::{Check, Tracked, advance};
 use super::*;
 
@@ -13,7 +14,7 @@ impl Check for RawHierarchical<u32, Tracked> {
             assert_eq!(self.occupied >> at & 1 == 1, occupied != 0, "the mark of level {at}");
             let Some(level) = level else { continue };
             for (index, bucket) in level.buckets.iter().enumerate() {
-                let is_cascading = self.cascade_of(id(at, index)).is_some();
+                let is_cascading = self.cascade_of(number(at, index)).is_some();
                 let is_marked = occupied >> index & 1 == 1;
                 assert_eq!(is_marked, !bucket.is_empty() && !is_cascading, "the mark of {at}/{index}");
                 if is_cascading {
@@ -27,7 +28,8 @@ impl Check for RawHierarchical<u32, Tracked> {
                 for (position, deadline, value) in bucket.dated() {
                     assert!(start <= deadline && deadline <= end);
                     assert!(is_cascading || locate(self.base.now, deadline) == (at, index));
-                    assert_eq!(tracker.location(*value), Location::new(id(at, index), position));
+                    assert_eq!(bucket.name % GENERATION, number(at, index));
+                    assert_eq!(tracker.location(*value), Location::new(bucket.name, position));
                     len += 1;
                 }
             }
@@ -37,7 +39,7 @@ impl Check for RawHierarchical<u32, Tracked> {
         self.base.overdue.check();
         for (position, deadline, value) in self.base.overdue.dated() {
             assert!(deadline <= self.base.now);
-            assert_eq!(tracker.location(*value), Location::new(OVERDUE, position));
+            assert_eq!(tracker.location(*value), Location::new(self.base.overdue.name, position));
             len += 1;
         }
         assert_eq!((self.base.len, tracker.len()), (len, len));
@@ -170,9 +172,9 @@ fn a_step_of_a_cascade_is_short_and_leaves_most_values() {
         while more {
             more = wheel.take_next(now, &mut out);
             let cascaded = wheel.take_cascaded();
-            assert!(cascaded <= CHUNK as u64 && out.len() <= 5000 / 100, "{cascaded}, {}", out.len());
+            assert!(cascaded <= CHUNK as u64 && out.values <= 5000 / 100, "{cascaded}, {}", out.values);
             moved += cascaded;
-            due += out.len();
+            due += out.values as usize;
             out.drain(|_| ());
         }
         let expected = deadlines.iter().filter(|deadline| **deadline <= now).count();
@@ -240,5 +242,55 @@ fn a_cascade_gives_up_memory_with_its_values() {
             let location = wheel.base.tracker.location(value);
             assert_eq!(wheel.get(location), Some((deadlines[value as usize], &value)));
         }
+    }
+}
+
+/// Inserts values while those of a step wait to be decided, also after the clock of an empty wheel
+/// has moved on by laps. No location of the step names one of them.
+#[test]
+fn a_location_of_the_last_step_names_no_value() {
+    let mut random = fastrand::Rng::with_seed(3);
+    for crowd in [1, 3, 2 * CHUNK] {
+        let mut wheel = at(0);
+        let mut values = 0..;
+        let mut insert = |wheel: &mut RawHierarchical<u32, Tracked>, deadline| {
+            wheel.insert(deadline, values.next().unwrap());
+        };
+        for _ in 0..300 {
+            let length = 1 << random.u32(0..14);
+            for _ in 0..random.usize(1..=crowd) {
+                let deadline = wheel.base.now + random.u64(0..length);
+                insert(&mut wheel, deadline);
+            }
+            // Some rounds end with an empty wheel, whose clock can move.
+            for _ in 0..random.usize(1..4 * CHUNK) {
+                let mut out = Bucket::default();
+                if wheel.base.has_overdue() {
+                    wheel.base.take_overdue(&mut out);
+                } else if let Some(next) = wheel.next_deadline() {
+                    wheel.take_next(next, &mut out);
+                }
+                let left: Vec<u32> = out.take_all().map(|(_, value)| value).collect();
+                let lap = 64 << random.u32(0..7);
+                if wheel.base.len == 0 {
+                    wheel.fast_forward(wheel.base.now + lap);
+                }
+                let now = wheel.base.now;
+                let inserted = left.len().min(crowd) as u64 / 2;
+                (0..=inserted).for_each(|nth| insert(&mut wheel, now + nth % 2 * random.u64(0..=lap)));
+                for value in left {
+                    let location = wheel.base.tracker.location(value);
+                    assert!(!wheel.vacate(location), "{location:?} of a value that has left");
+                    wheel.base.tracker.forget(value);
+                }
+                drop(wheel.base.take_discarded());
+            }
+            wheel.check();
+        }
+        for value in wheel.base.tracker.values().collect::<Vec<u32>>() {
+            assert!(wheel.vacate(wheel.base.tracker.location(value)));
+            wheel.base.tracker.forget(value);
+        }
+        wheel.check();
     }
 }

@@ -107,7 +107,8 @@ fn a_long_search_ends_the_batch_of_a_task() {
     let mut batch = Batch::default();
     batch.begin_turn(now, true, &engine.context);
     assert_eq!(batch.dispatch(&engine, &mut visit.undecided, now + 2 * MILLI), 1);
-    assert!((1..=2 * BATCH).contains(&visit.undecided.decided), "{} entries", visit.undecided.decided);
+    let decided = batch.sweeper.decided();
+    assert!((1..=2 * BATCH).contains(&decided), "{decided} entries");
     assert_eq!(longest_batch(&engine), Duration::from_millis(3));
 }
 
