@@ -1,20 +1,15 @@
-//! The statement that creates the row of a timeout or of a queued call.
+//! The statement that creates the row of a timeout.
 
 use super::ids::blob;
 use super::slots::Slots;
 use rusqlite::{CachedStatement, Connection, Result, params};
 use std::cell::OnceCell;
-use timer_durable::IfPending;
 use timer_durable::store::Micros;
 use timer_durable::transaction::Insert;
 
-/// The epoch of a queued call, which is greater than all others.
-const NEVER: i64 = i64::MAX;
-
 const CREATE: &str =
-    "insert into timer_timeout(id, due, topic, key, format, payload, period, max_lateness, slot, planned, traceparent,
-                               begun, if_pending)
-     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) on conflict do nothing";
+    "insert into timer_timeout(id, due, topic, key, format, payload, period, max_lateness, slot, planned, traceparent)
+     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) on conflict do nothing";
 
 /// The statement that creates a row.
 pub(super) struct Create<'c> {
@@ -32,7 +27,7 @@ impl<'c> Create<'c> {
 
     /// Inserts a row, which is a queued call if it has a rule. Returns `false` if the id or the key
     /// is taken.
-    pub(super) fn execute(&mut self, db: &Connection, new: &Insert, rule: Option<IfPending>) -> Result<bool> {
+    pub(super) fn execute(&mut self, db: &Connection, new: &Insert) -> Result<bool> {
         let has_dead = match self.has_dead.get() {
             Some(has_dead) => *has_dead,
             None => {
@@ -55,9 +50,7 @@ impl<'c> Create<'c> {
             new.max_lateness,
             self.slots.assign(&new.topic, new.due)?,
             new.cap,
-            new.traceparent,
-            rule.map(|_| NEVER),
-            rule.map(IfPending::name)
+            new.traceparent
         ];
         Ok(self.insert.execute(values)? == 1)
     }

@@ -17,7 +17,7 @@ pub(super) fn insert(
     if let Some(refusal) = tombstones.refusal(new.id)? {
         return Ok(refusal);
     }
-    if create.execute(db, new, None)? {
+    if create.execute(db, new)? {
         return Ok(Outcome::Created { replaced: None });
     }
     let Some(key) = &new.key else { return Ok(Outcome::Exists) };
@@ -28,7 +28,7 @@ pub(super) fn insert(
     match holder.affect(tombstones, &mut create.slots, new)? {
         Some(Outcome::Queued(_)) => calls.queue(tombstones, create, &holder, new),
         Some(outcome) => Ok(outcome),
-        None if create.execute(db, new, None)? => Ok(Outcome::Created { replaced: Some(holder.id) }),
+        None if create.execute(db, new)? => Ok(Outcome::Created { replaced: Some(holder.id) }),
         None => Ok(Outcome::Exists),
     }
 }
@@ -37,7 +37,7 @@ pub(super) fn insert(
 /// taken longer than a caller may use an id.
 pub(super) fn follow(tombstones: Tombstones<'_>, create: &mut Create<'_>, then: &Insert) -> Result<()> {
     let may_create = tombstones.refusal(then.id)? != Some(Outcome::Exists);
-    if may_create && !create.execute(tombstones.db, then, None)? {
+    if may_create && !create.execute(tombstones.db, then)? {
         then.report_taken_key();
     }
     Ok(())

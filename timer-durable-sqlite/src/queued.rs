@@ -15,6 +15,9 @@ use timer_durable::store::Position;
 use timer_durable::transaction::{Insert, Operation, Outcome};
 use timer_durable::{IfPending, TimeoutId};
 
+/// The epoch of a queued call, which is greater than all others.
+const NEVER: i64 = i64::MAX;
+
 /// The queued calls that a transaction changes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QueuedCalls {
@@ -42,9 +45,14 @@ impl QueuedCalls {
             }
             self.rows.push((call.id, -1));
         }
-        if !create.execute(db, new, Some(new.if_pending))? {
+        let mut without_key = new.clone();
+        let key = without_key.key.take();
+        if !create.execute(db, &without_key)? {
             return Ok(Outcome::Exists);
         }
+        let mut queue =
+            db.prepare_cached("update timer_timeout set key = ?2, begun = ?3, if_pending = ?4 where id = ?1")?;
+        queue.execute(params![blob(new.id), key, NEVER, new.if_pending.name()])?;
         let mut name = db.prepare_cached("update timer_timeout set queued = ?2 where id = ?1")?;
         name.execute([blob(running.id), blob(new.id)])?;
         self.rows.push((new.id, 1));
