@@ -161,7 +161,7 @@ model!(check, cancel_beside_another_at_its_former_place,
 );
 
 #[test]
-#[should_panic(expected = "the other one has vanished")]
+#[should_panic(expected = "Causality violation")]
 fn negative_a_cancel_relies_on_a_location_of_any_generation() {
     check(|| {
         beside_another_at_its_former_place(|timeout| {
@@ -180,7 +180,7 @@ fn cancel_while_a_cascade_hands_the_entry_out() {
     let (_, later) = new(&engine, 70);
     set_time(&engine, 64);
     let canceller = beside(&engine, move |engine| {
-        let (_, other) = new(&engine, 6);
+        let (_, other) = new(&engine, 70);
         (timeout.cancel(), other)
     });
     let mut dispatcher = engine.dispatcher();
