@@ -53,6 +53,9 @@ pub(crate) struct Bucket<V> {
     pub(crate) values: u32,
 }
 
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Bucket<()>>() <= 64, "a cache line");
+
 impl<V> Bucket<V> {
     /// Returns an empty bucket with this number.
     pub(super) fn new(number: u32) -> Self {
