@@ -197,5 +197,5 @@ fn a_periodic_run_and_stop() {
 }
 
 model!(check, a_periodic_run_and_stop,
-    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+    locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new",
 );

@@ -77,7 +77,7 @@ fn linked_again_and_stop() {
 }
 
 model!(check, linked_again_and_stop,
-    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+    locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new",
 );
 
 /// The run links its entry by a request, because a caller holds the lock. `stop` takes the request
