@@ -79,6 +79,7 @@ const LONG: &[Step] = &[
     // Simulators take long to compile.
     ("recipes", Call(recipes::command)),
     ("musl", Call(platforms::musl)),
+    ("i686", Call(platforms::i686)),
     ("workflows", Call(platforms::workflows)),
     sanitize::ASAN,
     sanitize::TSAN,

@@ -51,6 +51,19 @@ pub(crate) fn musl(sh: &Shell) -> Result {
     cargo(sh, &[&format!("test --no-fail-fast -p timer-executor -p timer-core --lib --tests --target {MUSL}")])
 }
 
+/// Runs tests of the executor and the core on a CPU with words of 32 bits.
+pub(crate) fn i686(sh: &Shell) -> Result {
+    const TARGET: &str = "i686-unknown-linux-gnu";
+    need_target(sh, TARGET)?;
+    let links = cmd!(sh, "gcc -m32 -x c - -o /dev/null").stdin("int main(void) { return 0; }").quiet().ignore_stderr();
+    if links.run().is_err() {
+        return Err(Failure::skipped("C library of 32 bits (apt-get install libc6-dev-i386 lib32gcc-12-dev)"));
+    }
+    sh.set_var("CARGO_PROFILE_DEV_DEBUG", "false");
+    let tests = "-p timer-executor -p timer-core --lib --test behaviour --test executors";
+    cargo(sh, &[&format!("test --no-fail-fast {tests} --target {TARGET}")])
+}
+
 /// Lints the workflow files.
 pub(crate) fn workflows(sh: &Shell) -> Result {
     need("node --version", "node (apt-get install nodejs)")?;

@@ -17,7 +17,9 @@ fn a_pool_whose_threads_are_refused_is_an_error() {
     }
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", "refused::a_pool_whose_threads_are_refused_is_an_error", "--test-threads=1"]);
-    let output = child.env(MARK, "1").env("RUST_MIN_STACK", (usize::MAX >> 2).to_string()).output().unwrap();
+    // A quarter of the addresses, or more of those of 32 bits.
+    let stack = (usize::MAX >> 2).max(0xE000_0000);
+    let output = child.env(MARK, "1").env("RUST_MIN_STACK", stack.to_string()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
