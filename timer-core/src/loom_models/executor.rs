@@ -146,7 +146,7 @@ fn reset_and_stop() {
 }
 
 model!(check, reset_and_stop,
-    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+    locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new",
 );
 
 /// A queued timeout is moved and returns to its wheel while `stop_and_wait` waits for the executor.
@@ -165,7 +165,7 @@ fn reset_and_stop_and_wait() {
 }
 
 model!(check, reset_and_stop_and_wait,
-    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+    locking_in_two_steps Split "sync/lock.rs" "self.word.compare_exchange(old, new",
 );
 
 /// A periodic task is cancelled while its run on a thread of an executor ends.

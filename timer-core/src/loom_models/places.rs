@@ -22,8 +22,8 @@ fn two_in_a_bucket() {
 }
 
 model!(check, two_in_a_bucket,
-    the_bucket_is_not_written ["has it still"] Skip "entry/mod.rs" "fn moved .. bucket.store(location",
-    the_position_is_not_written ["has it still"] Skip "entry/mod.rs" "fn moved .. position.store(location",
+    the_bucket_is_not_written ["has it still"] Skip "entry/linked.rs" "fn moved .. bucket.store(location",
+    the_position_is_not_written ["has it still"] Skip "entry/linked.rs" "fn moved .. position.store(location",
     // If the lock did not order the accesses, the next holder would read an old location.
     the_lock_orders_nothing Relaxed "sync/lock.rs" "self.word.compare_exchange(old, new",
 );
@@ -49,6 +49,8 @@ fn two_resets(reset: fn(&Timeout, Deadline)) {
     let (next, is_awake) = second.join().unwrap();
     assert!(next <= 45, "the link waits for another thread");
     assert!(is_awake, "the wake-up waits for another thread");
+    // A thread may have left a request, which the next lock holder serves.
+    drop(new(&engine, 90));
     assert_eq!(timeout.state().reset(timeout.state().deadline(), false), Reset::Done, "it is linked");
 }
 
