@@ -31,9 +31,10 @@
 //! - `WAITED`, in `Fired` and `Dying`: a thread waits for the end of the run.
 //!   [`AtomicState::end_run`] then returns `true`.
 //! - `UNLINKED`, in `Waiting`: the entry may be in no wheel, or linked under a tick after its
-//!   deadline. The thread whose transition causes this sets the flag in the same transition, and
-//!   then asks for the link. The holder of the shard's lock that links the entry, or finds it
-//!   linked in time, clears the flag ([`AtomicState::set_linked`]).
+//!   deadline. The thread whose transition causes this sets the flag in the same transition. It
+//!   then links the entry and wakes the worker. If it finds the entry linked in time afterwards,
+//!   under the lock of the shard, it clears the flag ([`AtomicState::set_linked`]). Otherwise the
+//!   next thread that moves the timeout does.
 //!
 //! The flag matters if that thread is preempted before it links the entry, and a second thread then
 //! resets the timeout to a deadline after that of the first thread. Without the flag, the second

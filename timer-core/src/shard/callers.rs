@@ -126,6 +126,18 @@ impl Shard {
         Ok(())
     }
 
+    /// Clears the flag `UNLINKED` of an entry that is linked in time. Called when `next` is lowered
+    /// and the worker is awake, because other threads rely on both if the flag is clear. Does
+    /// nothing if the lock is taken.
+    pub(crate) fn confirm_link(&self, timeout: &Timeout) {
+        let Some(core) = self.lock.try_lock() else { return };
+        let context = core.lease.context(timeout.shard_id());
+        if let Some((linked, context)) = core.wheel.linked(timeout).zip(context) {
+            timeout.state().set_linked(|deadline| context.resolution.tick_of(deadline) >= linked);
+        }
+        self.unlock(core);
+    }
+
     /// Counts a timeout that its caller has cancelled while it waited, and removes it from the
     /// wheel.
     #[inline]

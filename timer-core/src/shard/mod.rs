@@ -277,11 +277,6 @@ impl Shard {
         if linked.is_some() && !is_in_time {
             drop_after_unlock.extend(wheel.remove(&timeout));
         }
-        if waits {
-            // In a moment it is linked under `tick` or an earlier one.
-            let resolution = lease.context(self.id()).map(|context| context.resolution);
-            timeout.state().set_linked(|deadline| resolution.is_some_and(|length| length.tick_of(deadline) >= tick));
-        }
         if waits && !is_in_time {
             let now = |context: &Arc<TimerContext>| context.resolution.tick_at(context.due_by());
             return self.link(wheel, tick, timeout, || lease.context(self.id()).map_or(IMMEDIATE, now));

@@ -141,7 +141,9 @@ impl Timeout {
     ///
     /// [`RejectReason::Stopped`] if the shard is closed.
     pub(crate) fn link(&self, tick: u64) -> Result<(), RejectReason> {
-        self.shard().submit(self.clone(), tick)
+        self.shard().submit(self.clone(), tick)?;
+        self.shard().confirm_link(self);
+        Ok(())
     }
 }
 
