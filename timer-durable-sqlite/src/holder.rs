@@ -81,7 +81,7 @@ pub(super) fn queued_beside(db: &Connection, id: TimeoutId) -> Result<Option<Tim
 }
 
 /// Gives a pending timeout or a queued call the contents of an insert and a planned time. The call
-/// gets the rule as well, as [`IfPending::after`] tells.
+/// gets the rule as well, as `IfPending::after` tells.
 fn update(db: &Connection, id: TimeoutId, new: &Insert, planned: Option<Micros>) -> Result<()> {
     let mut update = db.prepare_cached(
         "update timer_timeout

@@ -25,7 +25,7 @@ pub struct Membership {
     pub name: Option<String>,
     /// The number of this instance.
     pub instance: u32,
-    /// The shards that this instance owns, of [`SHARDS`](super::SHARDS).
+    /// The shards that this instance owns, of [`SHARDS`].
     pub shards: u32,
     /// The instances whose lease holds, with this one.
     pub nodes: u32,
