@@ -1,10 +1,9 @@
 //! The rows of a slot that has begun.
 //!
-//! After a longer downtime a slot may have begun whose rows are not in exact order, and moving a
-//! million of them would take half a minute. Its rows are in the order of ids, so a page needs a
-//! scan of the slot. One scan keeps the first rows of each topic and serves the pages of all. No
-//! row enters a slot that has begun, so none is missed. The reader looks whether a row that was
-//! kept is still there.
+//! After a long downtime a slot may already have begun. Its rows are ordered by id, and sorting a
+//! million of them would take half a minute, so a page needs a scan of the slot. One scan keeps the
+//! first rows of each topic and serves the pages of all. No row enters a slot that has begun, so
+//! none is missed. The reader looks whether a row that was kept is still there.
 
 use super::ids::id;
 use super::unreadable::{UnreadableRows, is_unreadable};

@@ -45,8 +45,8 @@ timer_core::late_causes! {
         /// set forward. On a shared store, this includes the time until the keeper learns of a
         /// timeout that another program has written.
         System = "system",
-        /// The CPU quota of the process, such as that of a container, stopped the keeper. It is
-        /// known on Linux, for an attempt of whose lateness the system had more than 10 ms.
+        /// The CPU quota of the process, such as that of a container, stopped the keeper. Known
+        /// on Linux only, and only if more than 10 ms of the lateness would otherwise be `System`.
         Quota = "quota",
         /// The attempt had begun and waited for a thread of the executor, or the executor accepted
         /// no tasks or held up the keeper.

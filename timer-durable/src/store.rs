@@ -65,8 +65,9 @@ pub struct Upkeep {
     /// Whether this instance owns a shard that it did not own before. The keeper then drops its
     /// memory and loads from the beginning.
     pub shards_gained: bool,
-    /// Timeouts of this instance's shards that others have written, or that a call has created or
-    /// moved which was [queued](crate::transaction::Outcome::Queued). Each has its topic.
+    /// Timeouts in this instance's shards that other programs have written, and those that a
+    /// [queued](crate::transaction::Outcome::Queued) call has created or moved. Each comes with its
+    /// topic.
     pub foreign: Vec<(Position, String)>,
     /// Whether another instance may have paused or resumed a topic.
     pub pauses_changed: bool,

@@ -101,8 +101,8 @@ pub enum Operation {
     /// Ends a pending timeout, or a call that is [queued](Outcome::Queued).
     Cancel(Target),
     /// Ends an attempt that has succeeded. A store refuses the end of any attempt but the last one.
-    /// This and all other ends of an attempt let a call have its effect that is
-    /// [queued](Outcome::Queued) beside it.
+    /// Like every end of an attempt, it makes a call that is [queued](Outcome::Queued) beside it
+    /// take effect.
     Done {
         /// The timeout.
         id: TimeoutId,

@@ -25,9 +25,9 @@ crate::late_causes! {
         /// The worker did not run. The system woke it late or, as Linux tells, gave its CPU to
         /// another thread, or a driver's owner took its turn late.
         System = "system",
-        /// The CPU quota of the process, such as that of a container, stopped the worker. It is
-        /// known on Linux, for a run of whose lateness the system had more than 10 ms. A higher
-        /// quota or fewer busy threads help.
+        /// The CPU quota of the process, such as that of a container, stopped the worker. Known on
+        /// Linux only, and only if more than 10 ms of the lateness would otherwise be `System`. A
+        /// higher quota or fewer busy threads help.
         Quota = "quota",
         /// The worker waited for the lock of a shard, whose holder was preempted.
         Lock = "lock",

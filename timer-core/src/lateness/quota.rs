@@ -63,9 +63,9 @@ impl QuotaWatch {
         Self { cgroup, throttled, ..Self::default() }
     }
 
-    /// Gives the part of the time from `since` to the end of the timeline in which the quota has
-    /// stopped the process to the cause `quota`. It is a part of that of `system`. Does nothing if
-    /// `system` has at most 10 ms.
+    /// Moves the time for which the quota stopped the process from the cause `system` to `quota`,
+    /// between `since`, in nanoseconds on the clock of the timeline, and the end of the timeline.
+    /// Does nothing if `system` has at most 10 ms.
     #[inline]
     pub fn name<C: Cause>(&mut self, timeline: &mut Timeline<C>, since: u64, system: C, quota: C) {
         let since = since.max(self.named);

@@ -139,7 +139,7 @@ impl DurableTimerBuilder {
     /// that share the store. Otherwise the same as [`rate`](Self::rate), which it replaces. On a
     /// store of one process both are the same.
     ///
-    /// Each node takes the share of the rate that its shards are of all shards. The nodes together
+    /// Each node gets a part of the rate in proportion to its shards. The nodes together
     /// keep the rate while nodes come, go and die, with a burst of at most a tenth of a second. A
     /// node whose share is less than ten attempts a second may begin one more in each second. After
     /// a node has died, its share is not used until its shards are taken over. All nodes have to

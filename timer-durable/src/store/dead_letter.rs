@@ -68,7 +68,7 @@ pub struct DeadFilter {
     pub topic: Option<String>,
     /// The beginning of the key.
     pub key_prefix: Option<String>,
-    /// The times at which they were buried.
+    /// The times at which the dead letters were buried, on the store's clock.
     pub died: Range<Micros>,
 }
 

@@ -13,7 +13,7 @@ pub struct Counts {
     pub dead: u64,
 }
 
-/// The number of parts into which the list of timeouts of a shared store is divided.
+/// The number of parts into which the timeouts of a shared store are divided by their ids.
 pub const SHARDS: u32 = 64;
 
 /// The place of an instance among the others that share a store.

@@ -67,15 +67,15 @@ impl IfPending {
         }
     }
 
-    /// Returns the value with this name.
+    /// Returns the value with this [name](Self::name), or `None` for other names.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         use IfPending::{Debounce, Earlier, Keep, Later, Refuse, Replace, Update};
         [Keep, Replace, Earlier, Later, Update, Debounce, Refuse].into_iter().find(|rule| rule.name() == name)
     }
 
-    /// Returns the rule of a queued call that a further call with this rule has
-    /// [updated](super::KeyEffect::Updated). A replacement stays one.
+    /// Returns the rule of a queued call after a further call with this rule has
+    /// [updated](super::KeyEffect::Updated) it. `Replace` stays `Replace`.
     #[must_use]
     pub const fn after(self, queued: Self) -> Self {
         if matches!(queued, Self::Replace) { queued } else { self }

@@ -7,8 +7,8 @@
 //! A bound advances when a page is loaded, which happens while the head has less than its part of
 //! the memory and its bound is at most [`HORIZON`] (71.6 minutes) away. If all heads together have
 //! more entries than the memory, the latest entries of the largest ones are dropped and their
-//! bounds retreat. So the timeouts of a topic of which none begins neither fill the memory nor are
-//! in front of others.
+//! bounds retreat. So a topic that may not begin neither fills the memory nor delays other
+//! topics.
 //!
 //! An entry is an id, a due time and the number of its topic. Nothing else is kept in memory
 //! until the timeout begins. The module uses no store, no threads and no clocks.
