@@ -115,6 +115,12 @@ impl QueuedCalls {
         let holder = Holder::find(db, &call.topic, call.key.as_deref().unwrap_or_default())?;
         let mut pending = queued;
         if let Some(holder) = holder {
+            if holder.state.is_running {
+                // The work has taken the end of the attempt back, by a savepoint.
+                let mut name = db.prepare_cached("update timer_timeout set queued = ?2 where id = ?1")?;
+                name.execute([blob(holder.id), blob(queued)])?;
+                return Ok(());
+            }
             if holder.affect(tombstones, &mut Slots::new(db, tombstones.now), &call)?.is_some() {
                 self.cancel(tombstones, queued)?;
                 pending = holder.id;

@@ -133,6 +133,8 @@ fn cancel(tombstones: Tombstones<'_>, target: &Target, calls: &mut QueuedCalls) 
         Outcome::Queued(id) => {
             calls.cancel(tombstones, id)?;
             if *target == Target::Id(id) {
+                // The outcome counts for the row.
+                calls.rows.pop();
                 return Ok(Outcome::Changed(id));
             }
         }

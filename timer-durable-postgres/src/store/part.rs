@@ -340,7 +340,7 @@ pub(super) static PARTS: [Definition; 16] = [
         select distinct on (f.topic, f.key) f.id from timer.timeout f
         where f.id = any ({ids}) and f.reason is not null order by f.topic, f.key, f.id
     ) and not exists (
-        select from timer.timeout o where o.topic = t.topic and o.key = t.key and o.ended is null
+        select from timer.timeout o where o.topic = t.topic and o.key = t.key and o.ended is null and o.if_pending is null
     )) returning t.id"
             )
         },

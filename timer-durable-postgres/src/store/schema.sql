@@ -657,7 +657,8 @@ declare
     v_planned bigint;
 begin
     select * into v_row from timer.timeout t
-    where t.id = complete.id and t.attempt = complete.attempt and t.begun is not null and t.ended is null for update;
+    where t.id = complete.id and t.attempt = complete.attempt and t.begun is not null and t.ended is null
+        and t.if_pending is null for update;
     if not found then
         return false;
     end if;

@@ -293,6 +293,10 @@ fn cancels<S: Store>(bench: &mut Bench<S>) {
     }
     let queued = queue(bench, &call("key", future, IfPending::Later));
     assert_eq!(bench.execute(Operation::Cancel(Target::Id(queued))), Outcome::Changed(queued), "{name}");
+    assert_eq!(ok(bench.store.counts(), name).pending, 1, "{name}");
+    if let Some(pending) = bench.store.pending() {
+        assert_eq!(pending, 1, "{name}: the call is counted out once");
+    }
     assert_eq!(bench.execute(Operation::Cancel(by_key("key"))), Outcome::Running, "{name}");
     queue(bench, &call("key", future, IfPending::Later));
     bench.execute(Operation::Cancel(by_key("key")));
@@ -303,6 +307,11 @@ fn cancels<S: Store>(bench: &mut Bench<S>) {
 fn instances<S: Store>(bench: &mut Bench<S>) {
     let future = bench.future();
     let past = bench.past();
+    let running = run(bench, "cancelled");
+    queue(bench, &call("cancelled", future, IfPending::Debounce));
+    bench.execute(Operation::Cancel(by_key("cancelled")));
+    ok(bench.store.rejoin(), bench.name);
+    assert_eq!(bench.attempt(running).attempt, 2, "{}: no call is queued", bench.name);
     for (rule, due) in [(IfPending::Debounce, future), (IfPending::Replace, future), (IfPending::Earlier, past)] {
         let what = format!("{}: {rule:?}", bench.name);
         let running = run(bench, rule.name());

@@ -162,6 +162,7 @@ impl Inner {
 
     fn begin(&mut self, id: TimeoutId, epoch: u32) -> Outcome {
         let now = self.present();
+        let queued = self.queued_beside(id);
         let Some(row) = self.rows.get_mut(&id) else { return Outcome::NotFound };
         if !row.is_pending(epoch) {
             return Outcome::NotFound;
@@ -169,7 +170,8 @@ impl Inner {
         if row.insert.due > now {
             return Outcome::NotYet(row.insert.due);
         }
-        if let Some(queued) = row.queued.take() {
+        row.queued = None;
+        if let Some(queued) = queued {
             // The attempt of an earlier instance has ended.
             row.begun = None;
             self.unsettled.push(queued);

@@ -52,8 +52,9 @@ impl Keeper {
                     self.load_pauses();
                 }
                 let now = self.store.now();
+                // A call of the same turn may have moved a timeout again after it was reported.
                 for (position, topic) in upkeep.foreign {
-                    self.queue.put(position, Some(&topic), now);
+                    self.queue.put_earlier(position, Some(&topic), now);
                 }
             }
             Err(error) => self.fail(&error),
