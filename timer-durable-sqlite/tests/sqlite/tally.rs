@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use timer_durable::store::{Position, Reader, Store};
 use timer_durable::transaction::{Insert, NextRun, Operation, Outcome, Target};
-use timer_durable::{Counts, TimeoutId};
+use timer_durable::{Counts, IfPending, TimeoutId};
 use timer_durable_sqlite::SqliteStore;
 
 use timer_durable_tests::folder::Folder;
@@ -164,4 +164,29 @@ fn a_small_timeout_does_not_wait_for_the_payloads_of_others() {
     assert_eq!(bench.store.pending(), Some(80));
     let read = bytes_read() - before;
     assert!(read < LARGE as u64, "{read} bytes were read");
+}
+
+#[test]
+fn a_queued_call_is_counted_out_once() {
+    let folder = Folder::new();
+    let mut store = SqliteStore::open(folder.file()).unwrap();
+    store.rejoin().unwrap();
+    let due = store.now() - 1;
+    let keyed = |if_pending| {
+        let mut insert = Insert::new(TimeoutId::new(), due, "t");
+        insert.key = Some("k".to_owned());
+        insert.if_pending = if_pending;
+        insert
+    };
+    let running = keyed(IfPending::Keep);
+    let call = keyed(IfPending::Debounce);
+    for operation in [
+        Operation::Insert(running.clone()),
+        Operation::Begin(running.id),
+        Operation::Insert(call.clone()),
+        Operation::Cancel(Target::Id(call.id)),
+    ] {
+        store.write(&[operation], later()).unwrap();
+    }
+    assert_eq!(store.pending(), Some(1), "the timeout whose attempt runs");
 }
