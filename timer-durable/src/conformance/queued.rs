@@ -304,11 +304,6 @@ fn cancels<S: Store>(bench: &mut Bench<S>) {
 fn instances<S: Store>(bench: &mut Bench<S>) {
     let future = bench.future();
     let past = bench.past();
-    let running = run(bench, "cancelled");
-    queue(bench, &call("cancelled", future, IfPending::Debounce));
-    bench.execute(Operation::Cancel(by_key("cancelled")));
-    ok(bench.store.rejoin(), bench.name);
-    assert_eq!(bench.attempt(running).attempt, 2, "{}: no call is queued", bench.name);
     for (rule, due) in [(IfPending::Debounce, future), (IfPending::Replace, future), (IfPending::Earlier, past)] {
         let what = format!("{}: {rule:?}", bench.name);
         let running = run(bench, rule.name());
