@@ -63,7 +63,8 @@ fn push(bucket: &mut Bucket<u32>, deadline: u64, value: u32, tracker: &mut impl 
 }
 
 fn filled(deadlines: impl IntoIterator<Item = u64>) -> (Bucket<u32>, Tracked) {
-    let (mut bucket, mut tracker) = (Bucket::new(3), Tracked::default());
+    let mut bucket = Bucket::new(3);
+    let mut tracker = Tracked::default();
     for (value, deadline) in (0..).zip(deadlines) {
         push(&mut bucket, deadline, value, &mut tracker);
         bucket.check();
@@ -173,7 +174,8 @@ impl Tracker<u32> for Counting {
 
 #[test]
 fn a_removal_moves_few_values_of_a_long_bucket() {
-    let (mut bucket, mut tracker) = (Bucket::default(), Counting::default());
+    let mut bucket = Bucket::default();
+    let mut tracker = Counting::default();
     let mut random = fastrand::Rng::with_seed(4);
     let mut values: Vec<u32> = (0..100 * CHUNK as u32).collect();
     for value in &values {
@@ -214,7 +216,8 @@ fn a_removal_allocates_only_a_small_array() {
 #[test]
 fn a_queue_of_many_values_moves_none() {
     let standing = 4 * CHUNK as u32;
-    let (mut bucket, mut tracker) = (Bucket::default(), Counting::default());
+    let mut bucket = Bucket::default();
+    let mut tracker = Counting::default();
     for value in 0..100 * CHUNK as u32 {
         push(&mut bucket, 7, value, &mut tracker);
         if let Some(oldest) = value.checked_sub(standing) {
@@ -245,7 +248,8 @@ fn a_growing_bucket_gives_up_its_former_arrays() {
 #[test]
 fn a_removal_gives_up_few_pieces_of_the_table() {
     const VALUES: u32 = 20 * 64 * CHUNK as u32;
-    let (mut bucket, mut tracker) = (Bucket::default(), Tracked::default());
+    let mut bucket = Bucket::default();
+    let mut tracker = Tracked::default();
     (0..VALUES).for_each(|value| drop(push(&mut bucket, 1, value, &mut tracker)));
     let mut most = 0;
     for value in (0..CHUNK as u32 - 3).chain(2 * CHUNK as u32..VALUES) {
