@@ -44,7 +44,7 @@ impl ReaderThread {
         let start = self.start.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((name, connect, inbox)) = start {
             let thread = std::thread::Builder::new().name(name);
-            if let Err(error) = thread.spawn(move || run(connect, &inbox.0)) {
+            if let Err(error) = thread.spawn(move || run(connect, inbox)) {
                 tracing::warn!(%error, "the keeper reads, because the thread for reads could not be started");
             }
         }
@@ -60,7 +60,9 @@ impl ReaderThread {
     }
 }
 
-fn run(mut connect: Connect, reads: &Receiver<Option<Read>>) {
+fn run(mut connect: Connect, inbox: Inbox) {
+    // The connection is dropped first, and then the sign that the thread lives.
+    let (reads, _lives) = inbox;
     let mut open: Option<Box<dyn Reader>> = None;
     loop {
         let limit = if open.is_some() { IDLE } else { Duration::MAX };
@@ -112,5 +114,63 @@ impl Reader for StoreReader<'_> {
 
     fn counts(&mut self) -> Result<Counts, StoreError> {
         self.0.counts()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// A connection that takes a while to close.
+    struct Slow(Arc<AtomicBool>);
+
+    impl Drop for Slow {
+        fn drop(&mut self) {
+            std::thread::park_timeout(Duration::from_millis(20));
+            // ORDERING: Release, pairs with the load of the test.
+            self.0.store(true, Ordering::Release);
+        }
+    }
+
+    impl Reader for Slow {
+        fn get(&mut self, _: &Target) -> Result<Option<StoredPending>, StoreError> {
+            Ok(None)
+        }
+
+        fn list(&mut self, _: &Filter, _: Option<&PendingRow>, _: usize) -> Result<Vec<PendingRow>, StoreError> {
+            Ok(Vec::new())
+        }
+
+        fn due_within(&mut self, _: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
+            Ok(Vec::new())
+        }
+
+        fn dead_letters(
+            &mut self,
+            _: Option<&str>,
+            _: Option<TimeoutId>,
+            _: usize,
+        ) -> Result<Vec<DeadLetter>, StoreError> {
+            Ok(Vec::new())
+        }
+
+        fn counts(&mut self) -> Result<Counts, StoreError> {
+            Ok(Counts::default())
+        }
+    }
+
+    #[test]
+    fn the_end_waits_for_the_connection() {
+        let is_closed = Arc::new(AtomicBool::new(false));
+        let connection = is_closed.clone();
+        let thread = ReaderThread::new("t", Some(Box::new(move || Ok(Box::new(Slow(connection.clone()))))));
+        assert!(thread.send(Box::new(|reader| reader.is_ok())).is_ok());
+        thread.close(LONG);
+        // ORDERING: Acquire, pairs with the store of the connection.
+        assert!(is_closed.load(Ordering::Acquire));
     }
 }
