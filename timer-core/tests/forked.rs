@@ -7,7 +7,7 @@
 mod support;
 
 use fork::{Fork, fork};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -46,15 +46,22 @@ fn use_workers() -> bool {
 }
 
 /// Returns `true` if a child that calls `work` ends in time and without an error.
+///
+/// The child ends by a signal. `std::process::exit` takes a lock of std, which a thread of the
+/// parent that starts or ends may hold at the `fork`.
 fn child_succeeds(work: fn() -> bool) -> bool {
     let child = match fork().unwrap() {
-        Fork::Child => std::process::exit(i32::from(!work())),
+        Fork::Child => {
+            let end = if work() { Signal::USR1 } else { Signal::ABORT };
+            kill_process(getpid(), end).unwrap();
+            unreachable!("the signal ends the process");
+        }
         Fork::Parent(child) => Pid::from_raw(child).unwrap(),
     };
     let begun = Instant::now();
     while begun.elapsed() < MAX_WAIT {
         if let Some((_, status)) = waitpid(Some(child), WaitOptions::NOHANG).unwrap() {
-            return status.exit_status() == Some(0);
+            return status.terminating_signal() == Some(Signal::USR1.as_raw());
         }
         watch_for(100 * MICRO);
     }
