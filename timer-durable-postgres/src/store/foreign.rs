@@ -9,6 +9,7 @@
 use super::agenda::Task;
 use super::link::Fixed;
 use super::look::{COLLECTED, Findings, Frontier, LOCKED, NEXT_XID, NODES, OPEN_XID, SEEN, UNOWNED};
+use super::statements::SETTLE_ORPHANS;
 use super::{PostgresStore, write};
 use std::time::{Duration, Instant};
 use timer_durable::StoreError;
@@ -26,6 +27,9 @@ impl PostgresStore {
         if self.has_gained {
             // No look has visited the rows of these shards.
             self.frontier = Frontier::default();
+        }
+        if self.frontier.from == 0 {
+            self.settle_orphans();
         }
         let shards = self.shards.clone();
         let frontier = self.frontier.clone();
@@ -58,6 +62,15 @@ impl PostgresStore {
         }
         self.figures.foreign += look.found.len() as u64;
         Ok(look.found)
+    }
+
+    /// Lets queued calls go on whose attempts were deleted without the triggers. A failure is only
+    /// logged, because it must not fail the upkeep that renews the lease.
+    fn settle_orphans(&mut self) {
+        let settled = self.link().and_then(|link| Ok(link.connection.run(SETTLE_ORPHANS, &[], &[])?));
+        if let Err(error) = self.check(settled) {
+            tracing::warn!(server = self.describe(), %error, "calls whose attempts were deleted stay queued");
+        }
     }
 
     /// Collects the rows of some shards. If a trigger of the user refuses a row, the rows of its

@@ -75,6 +75,7 @@ create table timer.timeout(
 create index timeout_by_due on timer.timeout(topic, due, id, shard) where ended is null;
 create unique index timeout_by_key on timer.timeout(topic, key, (if_pending is not null)) where key is not null and ended is null;
 create index timeout_foreign on timer.timeout(foreign_xid, shard) where foreign_xid is not null;
+create index timeout_queued on timer.timeout(id) where if_pending is not null;
 create index timeout_dead on timer.timeout(id) where reason is not null;
 create index timeout_dead_by_death on timer.timeout(topic, ended) where reason is not null;
 create index timeout_tombstone on timer.timeout(ended) where ended is not null and reason is null;
@@ -156,14 +157,16 @@ begin
             answer := 'too_old';
             return;
         end if;
-        select t.id, t.due, t.begun, t.queued, case when t.attempt = 0 then t.planned end as cap into v_holder
-        from timer.timeout t
+        select t.id, t.due, t.begun, case when t.attempt = 0 then t.planned end as cap into v_holder from timer.timeout t
         where t.topic = p_topic and t.key = p_key and t.ended is null and t.if_pending is null for update;
         v_running := case when v_holder.begun is not null and p_if_pending not in ('keep', 'refuse') then v_holder.id end;
         if v_running is not null then
-            -- The call that is queued there takes the place of a pending timeout.
-            select t.id, t.due, t.begun, t.queued, t.planned as cap into v_holder from timer.timeout t
-            where t.id = v_holder.queued and t.if_pending is not null for update;
+            -- The call that is queued there takes the place of a pending timeout. If its attempt was deleted
+            -- without the triggers, it is queued beside this one now.
+            select t.id, t.due, t.planned as cap into v_holder from timer.timeout t
+            where t.topic = p_topic and t.key = p_key and t.ended is null and t.if_pending is not null for update;
+            update timer.timeout t set queued = v_holder.id
+            where t.id = v_running and t.queued is distinct from v_holder.id;
         end if;
         if v_holder.id is not null then
             other := v_holder.id;
@@ -233,13 +236,22 @@ $$;
 -- Lets a queued call have its effect after the attempt of the row has ended. The triggers call it at the
 -- end of the transaction, so a call of the handler in this transaction comes first. Its queries see all
 -- that was committed before it got the lock of the row.
-create function timer.settle() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
+--
+-- It has the rights of its owner. Before version 18, the server executes a deferred trigger as the role
+-- that commits, which may have ended the attempt by a function with the rights of another role. So the
+-- function refuses to work for a table of anybody else.
+create function timer.settle() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_call timer.timeout;
     v_holder uuid;
 begin
+    if tg_relid <> 'timer.timeout'::regclass then
+        raise exception 'a trigger of % cannot call timer.settle', tg_relid::regclass
+            using errcode = 'insufficient_privilege';
+    end if;
     update timer.timeout t set queued = null where t.id = old.id and t.queued is not null;
-    select * into v_call from timer.timeout t where t.id = old.queued and t.if_pending is not null for update;
+    select * into v_call from timer.timeout t where t.id = coalesce(new.queued, old.queued) and t.if_pending is not null for update;
     if not found then
         return null;
     end if;
@@ -539,6 +551,8 @@ begin
     end if;
     v_call := timer.find_queued(id);
     if v_call is not null then
+        update timer.timeout t set queued = null from timer.timeout c
+        where c.id = v_call and t.topic = c.topic and t.key = c.key and t.ended is null and t.if_pending is null;
         perform timer.end_timeout(v_call, -1);
         return case when v_call = id then 'cancelled' else 'queued_cancelled' end;
     elsif v_begun is not null then

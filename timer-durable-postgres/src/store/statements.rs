@@ -181,12 +181,36 @@ pub(super) const CHANGE_QUEUED: (&str, &[Type]) = (
     &[Type::INT8, Type::UUID, Type::INT8],
 );
 
-/// The ids of timeouts and dead letters that other transactions have locked. The locks that this
-/// statement takes end with it.
+/// Lets the queued calls go on whose attempts were deleted without the triggers of the table. A
+/// timeout that has the key of such a call names it then, and a trigger lets it have its effect
+/// when no attempt of the timeout runs. Without one, the call is the timeout of its key.
+pub(super) const SETTLE_ORPHANS: &str = "
+with orphan as materialized (
+    select q.id, h.id as holder from timer.timeout q left join lateral (
+        select t.id, t.queued from timer.timeout t
+        where t.topic = q.topic and t.key = q.key and t.key is not null and t.ended is null and t.if_pending is null offset 0
+    ) h on true
+    where q.if_pending is not null and h.queued is distinct from q.id
+),
+named as (update timer.timeout t set queued = o.id from orphan o where t.id = o.holder)
+update timer.timeout t set begun = null, if_pending = null, foreign_xid = pg_current_xact_id()::text::bigint
+from orphan o where t.id = o.id and o.holder is null and t.if_pending is not null";
+
+/// The ids of timeouts and dead letters that other transactions have locked, or beside which a
+/// queued call is locked. The locks that this statement takes end with it.
 pub(super) fn locked() -> Sql {
     let text = "
-with free as materialized (select id from timer.timeout where id = any ($1) for update skip locked)
-select t.id from timer.timeout t where t.id = any ($1) and t.id not in (select f.id from free f)";
+with needed as materialized (
+    select t.id, t.id as target from timer.timeout t where t.id = any ($1)
+    union all
+    select q.id, t.id from timer.timeout t, lateral (
+        select c.id from timer.timeout c where c.id = t.queued offset 0
+    ) q where t.id = any ($1)
+),
+free as materialized (
+    select id from timer.timeout where id = any (array(select n.id from needed n)) for update skip locked
+)
+select n.target from needed n where n.id not in (select f.id from free f)";
     Sql { text: text.to_owned(), types: vec![Type::UUID_ARRAY] }
 }
 

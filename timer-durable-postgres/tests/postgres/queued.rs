@@ -116,6 +116,83 @@ fn sql_acts_on_the_queued_call() {
     assert_eq!(database.sql(LEFT), "next|pending");
 }
 
+/// The role that commits has no right to the tables. Until version 17, the server executes a
+/// deferred trigger as this role.
+#[test]
+fn a_role_without_rights_ends_an_attempt_by_a_function_of_the_owner() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join_with(|store| store.lease(LEASE * 3600));
+    let id = run(&mut node);
+    database.sql(&call("debounce"));
+    let clerk = format!("queued_{}", database.name);
+    database.sql(&format!(
+        "create role {clerk}; create schema {clerk} authorization {clerk}; grant usage on schema timer to {clerk};
+         create function public.finish(id uuid) returns boolean language sql security definer as 'select timer.complete(id, 1)'"
+    ));
+    assert_eq!(database.sql(&format!("set role {clerk}; select public.finish('{id}')")), "t");
+    assert_eq!(database.sql(LEFT), "next|pending");
+    // The owner's rights are for the table of the store alone.
+    let abuse = format!(
+        "set role {clerk}; create table {clerk}.own as select '{id}'::uuid as id, '{id}'::uuid as queued;
+         create trigger own after delete on {clerk}.own for each row execute function timer.settle();
+         delete from {clerk}.own"
+    );
+    let refused = database.server.psql(&database.name).args(["-c", &abuse]).output().unwrap();
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(error.contains("own cannot call timer.settle"), "{error}");
+}
+
+/// A restore or a replication deletes rows without the triggers.
+#[test]
+fn a_call_whose_attempt_was_deleted_goes_on() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join_with(|store| store.lease(LEASE * 3600));
+    let orphan = |node: &mut Node| {
+        let id = run(node);
+        let queued = database.sql(&call("debounce"));
+        database.sql(&format!("set session_replication_role = replica; delete from timer.timeout where id = '{id}'"));
+        queued
+    };
+    let queued = orphan(&mut node);
+    let running = run(&mut node);
+    assert_eq!(database.sql(&call("debounce")), queued, "the key is not blocked");
+    node.write([Operation::Done { id: running, attempt: 1, next: None, then: Vec::new() }]).unwrap();
+    assert_eq!(database.sql(LEFT), "next|pending");
+    database.sql("select timer.cancel('topic', 'key')");
+
+    let queued = orphan(&mut node);
+    node.0.rejoin().unwrap();
+    node.keep_up_until(|node| !node.pending().is_empty());
+    assert_eq!(node.pending()[0].to_string(), queued.replace('-', ""));
+    assert_eq!(database.sql(LEFT), "next|pending");
+    database.sql("select timer.cancel('topic', 'key')");
+
+    orphan(&mut node);
+    let waiting = database.sql("select timer.schedule('topic', 'first'::text, '2 hours', 'key')");
+    node.0.rejoin().unwrap();
+    node.keep_up_until(|_| database.sql(LEFT) == "next|pending");
+    assert_eq!(database.sql("select id from timer.pending"), waiting, "the call changes the timeout that waits");
+}
+
+/// A row of the user that refers to a queued call keeps the call locked until its transaction ends.
+#[test]
+fn a_locked_call_delays_the_end_of_its_attempt_only() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join_with(|store| store.lease(LEASE * 3600));
+    let id = run(&mut node);
+    let queued = database.sql(&call("debounce"));
+    database.sql("create table orders(timeout uuid references timer.timeout on delete set null)");
+    let mut user = Session::begin(&database);
+    user.ask(&format!("insert into orders values ('{queued}') returning 1"));
+    let other = Insert::new(TimeoutId::new(), node.0.now() + 1_000_000_000, "topic");
+    let done = Operation::Done { id, attempt: 1, next: None, then: Vec::new() };
+    let outcomes = node.write([done.clone(), Operation::Insert(other)]).unwrap();
+    assert_eq!(outcomes, [Outcome::Locked, Outcome::Created { replaced: None }]);
+    user.end("commit");
+    assert_eq!(node.write([done]).unwrap(), [Outcome::Changed(id)]);
+    assert_eq!(database.sql("select state from timer.pending where key = 'key'"), "pending");
+}
+
 /// Events of 200 sessions come at random, also while the handlers work.
 #[test]
 fn no_session_loses_its_last_event() {

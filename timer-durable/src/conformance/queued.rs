@@ -304,6 +304,14 @@ fn cancels<S: Store>(bench: &mut Bench<S>) {
 fn instances<S: Store>(bench: &mut Bench<S>) {
     let future = bench.future();
     let past = bench.past();
+    for key in ["by key", "by id"] {
+        let running = run(bench, key);
+        let queued = queue(bench, &call(key, future, IfPending::Debounce));
+        let target = if key == "by id" { Target::Id(queued) } else { by_key(key) };
+        bench.execute(Operation::Cancel(target));
+        ok(bench.store.rejoin(), bench.name);
+        assert_eq!(bench.attempt(running).attempt, 2, "{}: the call is cancelled {key}", bench.name);
+    }
     for (rule, due) in [(IfPending::Debounce, future), (IfPending::Replace, future), (IfPending::Earlier, past)] {
         let what = format!("{}: {rule:?}", bench.name);
         let running = run(bench, rule.name());

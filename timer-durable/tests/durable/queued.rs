@@ -1,10 +1,8 @@
 //! Calls that are queued beside an attempt.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use timer_durable::store::Store;
-use timer_durable::transaction::{Insert, Operation, Outcome, Target};
-use timer_durable::{CancelAnswer, Fault, IfPending, MemoryStore, ResetAnswer, Schedule, ScheduleAnswer, TimeoutId};
+use timer_durable::{CancelAnswer, Fault, IfPending, MemoryStore, ResetAnswer, Schedule, ScheduleAnswer};
 use timer_durable_tests::queued::{self, Bench};
 
 use crate::t;
@@ -78,30 +76,4 @@ fn a_queued_call_survives_a_new_instance() {
         assert_eq!((ended.len(), bench.working()), (1 + usize::from(ends_before), 0), "{ended:?}");
         assert_eq!(bench.timer.counts().wait().unwrap().pending, 0);
     }
-}
-
-#[test]
-fn a_cancelled_call_ends_no_attempt() {
-    let mut store = MemoryStore::new();
-    let due = store.now() - 1;
-    let keyed = |if_pending| {
-        let mut insert = Insert::new(TimeoutId::new(), due, "t");
-        insert.key = Some("k".to_owned());
-        insert.if_pending = if_pending;
-        insert
-    };
-    let running = keyed(IfPending::Keep);
-    let call = keyed(IfPending::Debounce);
-    let until = Instant::now() + 60 * SECOND;
-    for operation in [
-        Operation::Insert(running.clone()),
-        Operation::Begin(running.id),
-        Operation::Insert(call.clone()),
-        Operation::Cancel(Target::Id(call.id)),
-    ] {
-        store.write(&[operation], until).unwrap();
-    }
-    store.rejoin().unwrap();
-    let begun = store.write(&[Operation::Begin(running.id)], until).unwrap();
-    assert!(matches!(begun[..], [Outcome::Begun(_)]), "{begun:?}");
 }
