@@ -277,6 +277,25 @@ impl SqliteStore {
         failed(error)
     }
 
+    /// Lets queued calls have their effect whose attempts another program has deleted. They stay
+    /// queued if a row cannot be read or written.
+    fn settle_orphans(&mut self) -> Result<(), StoreError> {
+        let orphans = queued::find_orphans(&self.connection).map_err(failed)?;
+        if orphans.is_empty() {
+            return Ok(());
+        }
+        let settled = self.commit(|connection, epoch, clock| {
+            let tombstones = Tombstones::new(connection, epoch, clock.now());
+            QueuedCalls::settle_orphans(tombstones, orphans).map_err(failed)
+        });
+        match settled {
+            Ok(calls) => self.settled.extend(calls.settled),
+            Err(StoreError::Refused(error)) => tracing::warn!(error, "calls whose attempts were deleted stay queued"),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
     /// Makes rows that cannot be read dead letters, and counts the others anew.
     fn bury(&mut self, rows: UnreadableRows) -> Result<(), StoreError> {
         if !rows.is_empty() {

@@ -139,6 +139,13 @@ impl QueuedCalls {
         Ok(())
     }
 
+    /// Lets the calls have their effect whose attempts another program has deleted.
+    pub(super) fn settle_orphans(tombstones: Tombstones<'_>, orphans: Vec<TimeoutId>) -> Result<Self> {
+        let mut calls = Self { unsettled: orphans, ..Self::default() };
+        calls.settle(tombstones)?;
+        Ok(calls)
+    }
+
     /// Makes rows that cannot be read dead letters. The calls that are queued beside them have
     /// their effect.
     pub(super) fn bury(tombstones: Tombstones<'_>, rows: &UnreadableRows) -> Result<Self> {
@@ -146,8 +153,8 @@ impl QueuedCalls {
         let mut calls = Self::default();
         let mut find = db.prepare_cached("select queued from timer_timeout where rowid = ?1")?;
         for (row, error) in rows {
-            let queued: Option<[u8; 16]> = find.query_row([row], |row| Ok(row.get(0).unwrap_or_default()))?;
-            calls.unsettled.extend(queued.map(id));
+            let queued = find.query_row([row], |row| Ok(row.get::<_, Option<[u8; 16]>>(0).unwrap_or_default()));
+            calls.unsettled.extend(queued.optional()?.flatten().map(id));
             unreadable::bury(db, *row, error, now)?;
         }
         calls.settle(tombstones)?;
@@ -161,6 +168,18 @@ impl QueuedCalls {
         self.rows.push((queued, -1));
         unreadable::bury(tombstones.db, row, error, tombstones.now)
     }
+}
+
+/// Returns the queued calls that no timeout names, because another program has deleted it.
+pub(super) fn find_orphans(db: &Connection) -> Result<Vec<TimeoutId>> {
+    let mut find = db.prepare_cached(
+        "select id from timer_timeout q indexed by timer_timeout_queued
+         where if_pending is not null and typeof(id) = 'blob' and length(id) = 16 and not exists (
+             select 1 from timer_timeout t
+             where t.topic = q.topic and t.key = q.key and t.if_pending is null and t.queued = q.id
+         )",
+    )?;
+    find.query_map([], |row| row.get(0).map(id))?.collect()
 }
 
 /// Reads a queued call.

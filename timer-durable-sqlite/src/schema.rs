@@ -40,6 +40,7 @@ const VERSION_1: &str = "
     create index timer_timeout_by_due on timer_timeout(topic, due, id) where slot is null;
     create index timer_timeout_by_slot on timer_timeout(slot, id, due, topic) where slot is not null;
     create unique index timer_timeout_by_key on timer_timeout(topic, key, if_pending is not null) where key is not null;
+    create index timer_timeout_queued on timer_timeout(topic, key) where if_pending is not null;
     create table timer_dead(
         id blob not null,
         due integer not null,

@@ -131,6 +131,7 @@ impl Store for SqliteStore {
         self.epoch = self.connection.query_row("select epoch from timer_meta", [], |row| row.get(0)).map_err(failed)?;
         self.begun_slot = BegunSlot::default();
         topics::forget(&self.connection).map_err(failed)?;
+        self.settle_orphans()?;
         let lost = topics::find_lost(&self.connection).map_err(failed)?;
         self.bury(lost)?;
         if !self.clock.is_virtual {
@@ -154,6 +155,9 @@ impl Store for SqliteStore {
 
     /// Counts a part of the timeouts, and reports those that queued calls have created or changed.
     fn upkeep(&mut self, _: &[TimeoutId]) -> Result<Upkeep, StoreError> {
+        if self.foreign.are_found {
+            self.settle_orphans()?;
+        }
         let shards_gained = std::mem::take(&mut self.foreign.are_found);
         if shards_gained {
             self.begun_slot = BegunSlot::default();

@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use timer_durable::{Due, DurableTimer, Error, Schedule, ScheduleAnswer};
+use timer_durable::store::{Position, Store};
+use timer_durable::transaction::{Insert, Operation, Outcome};
+use timer_durable::{Due, DurableTimer, Error, IfPending, Schedule, ScheduleAnswer, TimeoutId};
+use timer_durable_sqlite::rusqlite::Connection;
 use timer_durable_sqlite::{SqliteHandle, SqliteStore};
 use timer_durable_tests::folder::Folder;
 use timer_durable_tests::queued;
@@ -33,6 +36,41 @@ fn new_periods_take_effect_during_a_run() {
 #[test]
 fn a_call_beside_a_handler_is_kept() {
     with_store(queued::a_call_beside_a_handler_is_kept);
+}
+
+#[test]
+fn a_call_whose_attempt_another_program_has_deleted_goes_on() {
+    for joins_again in [true, false] {
+        let folder = Folder::new();
+        let mut store = SqliteStore::open(folder.file()).unwrap();
+        store.rejoin().unwrap();
+        let due = store.now() - 1;
+        let keyed = |if_pending| {
+            let mut insert = Insert::new(TimeoutId::new(), due, "t");
+            insert.key = Some("k".to_owned());
+            insert.if_pending = if_pending;
+            insert
+        };
+        let running = keyed(IfPending::Keep);
+        let call = keyed(IfPending::Debounce);
+        let write = |store: &mut SqliteStore, operation| {
+            store.write(&[operation], Instant::now() + PATIENCE).unwrap().remove(0)
+        };
+        write(&mut store, Operation::Insert(running.clone()));
+        write(&mut store, Operation::Begin(running.id));
+        assert_eq!(write(&mut store, Operation::Insert(call.clone())), Outcome::Queued(call.id));
+        let deleted = "delete from timer_timeout where if_pending is null";
+        Connection::open(folder.file()).unwrap().execute_batch(deleted).unwrap();
+        if joins_again {
+            store.rejoin().unwrap();
+        } else {
+            assert_eq!(write(&mut store, Operation::Begin(running.id)), Outcome::NotFound);
+        }
+        let upkeep = store.upkeep(&[]).unwrap();
+        assert_eq!(upkeep.foreign, [(Position { due, id: call.id }, "t".to_owned())]);
+        assert_eq!(store.pending(), Some(1));
+        assert!(matches!(write(&mut store, Operation::Begin(call.id)), Outcome::Begun(_)));
+    }
 }
 
 /// Opens a timer whose handlers work for a while and note what they have handled in the transaction
