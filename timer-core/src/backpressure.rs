@@ -6,7 +6,9 @@
 //! within one [`PERIOD`] while the worker is late slows down, once per period:
 //!
 //! 1. If the worker has been inside one and the same call of user code for [`LONG_CALL`], the
-//!    thread continues. The worker does not lack CPU time, so slowing down would not help.
+//!    thread continues. The worker does not lack CPU time, so slowing down would not help. Once
+//!    [`MAX_GROWTH`] more timeouts are pending than at the beginning of that call, threads slow
+//!    down nonetheless, because the worker has to expire them afterwards.
 //! 2. If the worker is less than [`SLEEP_FROM`] late, the thread yields its CPU. Yielding does not
 //!    block. If no other thread wants the CPU, the caller continues at once.
 //! 3. Otherwise the thread sleeps for a tenth of the lateness, at most [`MAX_SLEEP`]. If a tenth of
@@ -26,7 +28,8 @@
 //! The worker publishes the time since which it has had work to do, and a word that is odd while it
 //! is inside user code (a task, a waker, a call of the executor). That word changes with each call.
 //! A thread that finds the same odd value as an earlier thread therefore knows that one call has
-//! lasted since then. So the first thread that finds an odd value records it with the time. A
+//! lasted since then. So the first thread that finds an odd value records it with the time and the
+//! number of pending timeouts. A
 //! worker that is preempted inside a short call looks the same, but for less than [`LONG_CALL`],
 //! because callers slow down in that time. Callers read the second word only when the worker is
 //! late, and it has its own cache line.
@@ -56,6 +59,10 @@ const PERIOD: u32 = 20;
 /// worker that is preempted inside a call gets the CPU again within that time.
 const LONG_CALL: u32 = 95;
 
+/// The number of timeouts by which those pending may grow in such a call before callers slow down,
+/// 2^18. The worker expires them in a fraction of a second.
+const MAX_GROWTH: u64 = 262_144;
+
 /// The number of timeouts in a period from which a thread slows down. At full speed a thread
 /// schedules thousands in a period, so fewer than one call in a thousand slows down.
 const BURST: u64 = 128;
@@ -75,6 +82,8 @@ pub(crate) struct Backpressure {
     /// The last odd value of `user_code` that a caller found while the worker was late, and the
     /// period in which the first caller found it. Each has 32 bits.
     call_seen: AtomicU64,
+    /// The number of timeouts that were pending then.
+    pending_seen: AtomicU64,
     /// Whether callers may sleep.
     may_sleep: bool,
     user_code: UserCode,
@@ -89,7 +98,8 @@ impl Backpressure {
     pub(crate) fn new(may_sleep: bool) -> Self {
         let late_from = AtomicU64::new(Nanos::MAX);
         let call_seen = AtomicU64::new(0);
-        Self { late_from, call_seen, may_sleep, user_code: UserCode::default() }
+        let pending_seen = AtomicU64::new(0);
+        Self { late_from, call_seen, pending_seen, may_sleep, user_code: UserCode::default() }
     }
 
     /// Publishes that the worker has work since `due`, or will have then. Called by the worker, at
@@ -124,18 +134,19 @@ impl Backpressure {
     }
 
     /// Slows down the calling thread if the worker is late and the thread schedules a burst. The
-    /// thread has scheduled `n` timeouts and holds no lock.
+    /// thread has scheduled `n` timeouts and holds no lock. `pending` counts the timeouts that are
+    /// pending.
     #[inline]
-    pub(crate) fn after_scheduling(&self, now: Nanos, n: usize) {
+    pub(crate) fn after_scheduling(&self, now: Nanos, n: usize, pending: impl FnOnce() -> u64) {
         if self.is_late(now) {
-            self.slow_down(now, n);
+            self.slow_down(now, n, pending);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn slow_down(&self, now: Nanos, n: usize) {
-        match self.choose_slowdown(now, n) {
+    fn slow_down(&self, now: Nanos, n: usize, pending: impl FnOnce() -> u64) {
+        match self.choose_slowdown(now, n, pending) {
             None => {}
             Some(Slowdown::Yield) => yield_now(),
             Some(Slowdown::Sleep(duration)) => pause(duration),
@@ -143,7 +154,7 @@ impl Backpressure {
     }
 
     /// Decides whether and how the calling thread slows down.
-    fn choose_slowdown(&self, now: Nanos, n: usize) -> Option<Slowdown> {
+    fn choose_slowdown(&self, now: Nanos, n: usize, pending: impl FnOnce() -> u64) -> Option<Slowdown> {
         // ORDERING: Relaxed, as in `set_due`.
         let late = now.saturating_sub(self.late_from.load(Ordering::Relaxed)) + GRACE;
         // A sleep must not be longer, so threads sleep more often.
@@ -151,7 +162,7 @@ impl Backpressure {
         if !is_burst(now >> PERIOD, n as u64, burst) {
             return None;
         }
-        if self.is_in_long_call(now) {
+        if self.is_in_long_call(now, pending) {
             return None;
         }
         if late < SLEEP_FROM || !self.may_sleep {
@@ -161,8 +172,8 @@ impl Backpressure {
     }
 
     /// Returns `true` if the worker has been inside one call of user code for [`LONG_CALL`], as far
-    /// as callers have noticed.
-    fn is_in_long_call(&self, now: Nanos) -> bool {
+    /// as callers have noticed, and fewer than [`MAX_GROWTH`] timeouts were added since.
+    fn is_in_long_call(&self, now: Nanos, pending: impl FnOnce() -> u64) -> bool {
         // ORDERING: Relaxed here and below, as in `step`.
         let call = self.user_code.0.load(Ordering::Relaxed) as u32;
         if call % 2 == 0 {
@@ -171,13 +182,17 @@ impl Backpressure {
         let period = (now >> PERIOD) as u32;
         let seen = self.call_seen.load(Ordering::Relaxed);
         if (seen >> 32) as u32 != call {
-            // A thread that was preempted here may replace the record of a later call. The time of
-            // that call is then counted anew.
+            // A thread that was preempted here may replace the record of a later call. The time and
+            // the growth of that call are then counted anew.
+            // ORDERING: Relaxed, as in `step`, also below.
+            self.pending_seen.store(pending(), Ordering::Relaxed);
             self.call_seen.store(u64::from(call) << 32 | u64::from(period), Ordering::Relaxed);
             return false;
         }
         // `now` may have been read before the call was recorded. The difference then wraps around.
-        (LONG_CALL..u32::MAX / 2).contains(&period.wrapping_sub(seen as u32))
+        let is_long = (LONG_CALL..u32::MAX / 2).contains(&period.wrapping_sub(seen as u32));
+        // ORDERING: Relaxed, as in `step`.
+        is_long && pending().saturating_sub(self.pending_seen.load(Ordering::Relaxed)) < MAX_GROWTH
     }
 }
 
@@ -197,7 +212,8 @@ mod tests {
     fn slowdowns(worker: &Backpressure, times: &[Nanos]) -> Vec<Option<Slowdown>> {
         let mut decisions = Vec::new();
         thread::scope(|scope| {
-            scope.spawn(|| decisions.extend(times.iter().map(|&now| worker.choose_slowdown(now, BURST as usize))));
+            scope
+                .spawn(|| decisions.extend(times.iter().map(|&now| worker.choose_slowdown(now, BURST as usize, || 0))));
         });
         decisions
     }
@@ -244,10 +260,30 @@ mod tests {
     }
 
     #[test]
+    fn many_new_timeouts_in_a_long_call_slow_callers_down() {
+        let worker = late_worker();
+        let is_slowed = |now, pending| {
+            let decide = || worker.choose_slowdown(now, BURST as usize, || pending).is_some();
+            thread::scope(|scope| scope.spawn(decide).join().unwrap())
+        };
+        let later = LATE + STALL;
+        worker.inside_user_code(|| {
+            assert!(is_slowed(LATE, 1_000), "a call that has just begun");
+            let pending = [0, 1_000, 999 + MAX_GROWTH, 1_000 + MAX_GROWTH, 1_000];
+            assert_eq!(pending.map(|pending| is_slowed(later, pending)), [false, false, false, true, false]);
+        });
+        worker.inside_user_code(|| {
+            assert!(is_slowed(later, 2 * MAX_GROWTH), "the next call has just begun");
+            assert!(!is_slowed(later + STALL, 2 * MAX_GROWTH), "nothing was added during this call");
+        });
+    }
+
+    #[test]
     fn many_calls_of_user_code_slow_callers_down() {
         let slowed = thread::spawn(|| {
             let worker = late_worker();
-            let slows_down = |now| worker.inside_user_code(|| worker.choose_slowdown(now, BURST as usize).is_some());
+            let slows_down =
+                |now| worker.inside_user_code(|| worker.choose_slowdown(now, BURST as usize, || 0).is_some());
             (0..4).filter(|n| slows_down(LATE + n * STALL)).count()
         });
         assert_eq!(slowed.join().unwrap(), 4);
@@ -264,7 +300,11 @@ mod tests {
             let mut times = (0..16).map(|n| LATE + (n + 2) * STALL);
             let mut slowed = || {
                 let now = times.by_ref().take(8);
-                workers.iter().zip(now).filter(|(it, now)| it.choose_slowdown(*now, BURST as usize).is_some()).count()
+                workers
+                    .iter()
+                    .zip(now)
+                    .filter(|(it, now)| it.choose_slowdown(*now, BURST as usize, || 0).is_some())
+                    .count()
             };
             assert_eq!([slowed(), slowed()], [8, 0], "a thread that goes round the timers");
         })
@@ -297,7 +337,8 @@ mod tests {
             let workers = [late_worker(), late_worker()];
             let begin = (LATE >> PERIOD) + 1;
             let times = (0..8).map(|quarter| (begin << PERIOD) + (quarter << (PERIOD - 2)));
-            let a_quarter = |worker: &&Backpressure, now| worker.choose_slowdown(now, BURST as usize / 4).is_some();
+            let a_quarter =
+                |worker: &&Backpressure, now| worker.choose_slowdown(now, BURST as usize / 4, || 0).is_some();
             times.map(|now| workers.iter().filter(|worker| a_quarter(worker, now)).count()).collect::<Vec<_>>()
         });
         assert_eq!(slowed.join().unwrap(), [0, 1, 0, 0, 0, 1, 0, 0], "whichever timer it schedules on");
@@ -307,7 +348,7 @@ mod tests {
     fn a_quarter_of_a_burst_is_enough_if_the_worker_is_very_late() {
         let worker = late_worker();
         let slows_down = |(late, n): (Nanos, u64)| {
-            let decide = || worker.choose_slowdown(DUE + late, n as usize).is_some();
+            let decide = || worker.choose_slowdown(DUE + late, n as usize, || 0).is_some();
             thread::scope(|scope| scope.spawn(decide).join().unwrap())
         };
         let quarter = BURST / 4;
@@ -319,7 +360,7 @@ mod tests {
     fn a_worker_never_slows_down() {
         let slowdown = thread::spawn(|| {
             never_slow_down();
-            late_worker().choose_slowdown(LATE, BURST as usize)
+            late_worker().choose_slowdown(LATE, BURST as usize, || 0)
         });
         assert_eq!(slowdown.join().unwrap(), None);
     }

@@ -127,7 +127,7 @@ impl Engine {
         let now = self.context.now();
         let (timeout, linked) = Timeout::new(shard.id(), deadline(now), job);
         let scheduled = shard.schedule(linked, now);
-        self.finish(timeout, scheduled).inspect(|_| self.context.backpressure.after_scheduling(now, 1))
+        self.finish(timeout, scheduled).inspect(|_| self.slow_down(now, 1))
     }
 
     /// Schedules `jobs`, of which there are at most [`MAX_PER_LOCK`](crate::shard::MAX_PER_LOCK).
@@ -149,7 +149,13 @@ impl Engine {
         let before = out.len();
         out.extend(timeouts.into_iter().zip(scheduled).map(|(timeout, scheduled)| self.finish(timeout, scheduled)));
         let accepted = out[before..].iter().filter(|one| one.is_ok()).count();
-        self.context.backpressure.after_scheduling(now, accepted);
+        self.slow_down(now, accepted);
+    }
+
+    /// Slows down the calling thread, which has scheduled `n` timeouts, if the worker is late.
+    #[inline]
+    fn slow_down(&self, now: Nanos, n: usize) {
+        self.context.backpressure.after_scheduling(now, n, || self.pending());
     }
 
     /// Wakes the worker for a timeout that was accepted, if necessary. Takes the task back if it

@@ -26,7 +26,7 @@ fn counts(schedule: fn(&Arc<Engine>, u64)) -> bool {
         let now = engine.context.now();
         worker.set_due(now - 2 * GRACE);
         schedule(&engine, BURST - 1);
-        worker.choose_slowdown(now, 1).is_some()
+        worker.choose_slowdown(now, 1, || 0).is_some()
     });
     counted.join().unwrap()
 }
@@ -41,6 +41,23 @@ fn a_new_timeout_counts_towards_a_burst() {
     };
     assert!(counts(schedule));
     assert!(!counts(|_, _| {}), "an idle thread schedules no burst");
+}
+
+#[test]
+fn a_call_of_user_code_is_recorded_with_the_pending_timeouts() {
+    let seen = thread::spawn(|| {
+        let engine = Engine::new(Config::default(), None, DrivenBy::ManualDriver);
+        let worker = &engine.context.backpressure;
+        worker.set_due(engine.context.now() - 2 * GRACE);
+        let timer = Timer { engine: engine.clone() };
+        let task = |_| (HOUR, |_: &Timeout| {});
+        worker.inside_user_code(|| {
+            let scheduled = timer.new_timeouts((0..BURST).map(task));
+            assert!(scheduled.iter().all(Result::is_ok));
+        });
+        worker.pending_seen.load(Ordering::Relaxed)
+    });
+    assert_eq!(seen.join().unwrap(), BURST);
 }
 
 #[test]
