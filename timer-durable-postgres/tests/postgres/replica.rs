@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use timer_durable::store::{Reader, Store};
-use timer_durable_postgres::{ConnectError, PostgresReader, PostgresStore};
+use timer_durable_postgres::{ConnectError, PostgresReader};
 
 use super::Node;
 use timer_durable_tests::postgres_server::{Server, Shutdown};
@@ -45,36 +45,4 @@ fn a_streaming_replica_is_refused() {
     promoted.keep_up_until(|node| node.shards() == 64);
     assert_eq!(promoted.pending().len(), 1);
     replica.stop(Shutdown::Immediate);
-}
-
-/// The copies of `meta` and `shard` fail, because the new database has rows of its own in them.
-#[test]
-fn running_timeouts_go_on_behind_a_logical_replication() {
-    let Some(mut server) = Server::start_for_tests() else { return };
-    server.configure("wal_level = logical");
-    let [old, new] = [(); 2].map(|()| server.create_database());
-    let mut node = Node(crate::connected(&server.url(&old)).unwrap());
-    // Each start raises the epochs.
-    (0..5).for_each(|_| node.0.rejoin().unwrap());
-    let running = [(); 3].map(|()| node.insert());
-    running.iter().for_each(|id| assert_eq!(node.attempt(*id).attempt, 1));
-    drop(node);
-    PostgresStore::install(&server.url(&new)).wait().unwrap();
-    server.sql(&old, "create publication p for all tables");
-    server.sql(&old, "select pg_create_logical_replication_slot('s', 'pgoutput')");
-    let source = format!("host=127.0.0.1 port={} user=timer dbname={old}", server.port());
-    server.sql(&new, &format!("create subscription s connection '{source}' publication p with (create_slot = false)"));
-    let begun = Instant::now();
-    while server.sql(&new, "select count(*) from timer.timeout") != "3" {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the timeouts are copied");
-    }
-    server.sql(&new, "alter subscription s disable");
-    assert_eq!(server.sql(&new, "select distinct state from timer.pending"), "pending");
-    let mut node = Node(crate::connected(&server.url(&new)).unwrap().lease(super::LEASE));
-    node.0.rejoin().unwrap();
-    node.keep_up_until(|node| node.shards() == 64);
-    let mut pending = node.pending();
-    pending.sort();
-    assert_eq!(pending, running);
-    running.iter().for_each(|id| assert_eq!(node.attempt(*id).attempt, 2));
 }
