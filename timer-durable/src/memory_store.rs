@@ -5,21 +5,19 @@
 
 mod faults;
 mod inject;
-mod queued;
-mod row;
 mod rows;
 
 pub use faults::{Fault, FaultPoint};
 
-use self::row::Row;
+use self::rows::MemoryRows;
 use crate::TimeoutId;
 use crate::store::{
-    Counts, DeadLetter, DueCounts, Filter, Micros, PendingRow, Position, Reader, Store, StoreError, StoreTransaction,
-    StoredPending, TimeoutState, TopicDue, TransactionWork, Upkeep,
+    Counts, DeadLetter, DueCounts, Filter, Micros, PendingRow, Position, Reader, RowBatch, Store, StoreError,
+    StoreTransaction, StoredPending, TimeoutState, TopicDue, TransactionWork, Upkeep,
 };
 use crate::time::VIRTUAL_START;
 use crate::transaction::{Operation, Outcome, Target, are_accepted};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -58,20 +56,12 @@ struct Inner {
     /// The latest time that the store has told, below which it does not go.
     floor: Micros,
     epoch: u32,
-    rows: HashMap<TimeoutId, Row>,
-    /// The timeouts of each topic. No list is empty.
-    lists: BTreeMap<Arc<str>, BTreeSet<Position>>,
+    rows: MemoryRows,
     paused: BTreeSet<String>,
-    keys: HashMap<(Arc<str>, String), TimeoutId>,
-    dead: BTreeMap<TimeoutId, DeadLetter>,
-    /// The tombstones. They stay for good, because ids do not use the clock of this store.
-    ended: HashSet<TimeoutId>,
-    /// Queued calls whose attempts have ended, and which have not had their effect.
-    unsettled: Vec<TimeoutId>,
+    /// The operations of the work of the user that runs.
+    work: Option<RowBatch>,
     /// The timeouts that queued calls have created or changed, for the next upkeep.
     settled: Vec<(Position, String)>,
-    /// Whether work of the user runs. Queued calls have their effect after it.
-    is_in_transaction: bool,
     faults: HashMap<FaultPoint, VecDeque<Fault>>,
     commits: u64,
 }
@@ -118,11 +108,31 @@ impl MemoryStore {
     }
 }
 
+impl Inner {
+    fn present(&self) -> Micros {
+        self.now.max(self.floor)
+    }
+
+    fn execute(&mut self, batch: &[Operation], epoch: u32) -> Vec<Outcome> {
+        self.floor = self.present();
+        let mut open = RowBatch::new(epoch.into());
+        let Ok(outcomes) = open.write(&mut self.rows, batch, self.floor);
+        self.finish(open);
+        outcomes
+    }
+
+    fn finish(&mut self, batch: RowBatch) {
+        let now = self.present();
+        let Ok(settled) = batch.finish(&mut self.rows, now);
+        self.settled.extend(settled);
+    }
+}
+
 impl Reader for MemoryStore {
     fn get(&mut self, target: &Target) -> Result<Option<StoredPending>, StoreError> {
         let inner = self.lock();
-        let row = inner.find(target).and_then(|id| inner.rows.get(&id));
-        Ok(row.map(|row| row.read((row.insert.format, row.insert.payload.clone()), self.epoch)))
+        let row = inner.rows.find(target);
+        Ok(row.map(|row| row.read(self.epoch.into(), (row.insert.format, row.insert.payload.clone()))))
     }
 
     fn list(
@@ -132,7 +142,7 @@ impl Reader for MemoryStore {
         limit: usize,
     ) -> Result<Vec<PendingRow>, StoreError> {
         let inner = self.lock();
-        let rows = inner.rows.values().map(|row| row.read((), self.epoch)).filter(|row| filter.shows(row));
+        let rows = inner.rows.iter().map(|row| row.read(self.epoch.into(), ())).filter(|row| filter.shows(row));
         let order = |row: &PendingRow| {
             // A queued call is behind the timeout that has its key.
             let is_queued = row.state == TimeoutState::Queued;
@@ -150,7 +160,7 @@ impl Reader for MemoryStore {
     fn due_within(&mut self, delays: &[Micros]) -> Result<Vec<TopicDue>, StoreError> {
         let inner = self.lock();
         let mut counts = DueCounts::new(delays);
-        for row in inner.rows.values().filter(|row| row.is_pending(self.epoch)) {
+        for row in inner.rows.iter().filter(|row| row.is_pending(self.epoch.into())) {
             counts.add(&row.insert.topic, row.insert.due.saturating_sub(inner.now));
         }
         Ok(counts.finish())
@@ -166,12 +176,12 @@ impl Reader for MemoryStore {
         let wanted = |letter: &&DeadLetter| {
             topic.is_none_or(|topic| letter.topic == topic) && after.is_none_or(|after| letter.id > after)
         };
-        Ok(inner.dead.values().filter(wanted).take(max).cloned().collect())
+        Ok(inner.rows.dead().filter(wanted).take(max).cloned().collect())
     }
 
     fn counts(&mut self) -> Result<Counts, StoreError> {
         let inner = self.lock();
-        Ok(Counts { pending: inner.rows.len() as u64, dead: inner.dead.len() as u64 })
+        Ok(Counts { pending: inner.rows.iter().len() as u64, dead: inner.rows.dead().len() as u64 })
     }
 }
 
@@ -215,12 +225,12 @@ impl Store for MemoryStore {
             return Err(StoreError::Fenced);
         }
         let fault = inner.begin_call(FaultPoint::Write)?;
-        let before = inner.clone();
+        let before = inner.rows.clone();
         let outcomes = inner.execute(inserts, epoch);
         if are_accepted(inserts, &outcomes) {
             inner.commits += 1;
         } else {
-            *inner = before;
+            inner.rows = before;
         }
         inner.end_call(fault, outcomes)
     }
@@ -252,17 +262,15 @@ impl Store for MemoryStore {
     ) -> Result<Position, StoreError> {
         let mut inner = self.lock();
         let fault = inner.begin_call(FaultPoint::Load)?;
-        let pending = |position: &&Position| inner.rows.get(&position.id).is_some_and(|row| row.is_pending(self.epoch));
         let before = out.len();
-        let list = inner.lists.get(topic).into_iter().flat_map(|list| list.range(range.start..range.end));
-        out.extend(list.filter(pending).take(max));
+        out.extend(inner.rows.pending(topic, range.clone(), self.epoch.into()).take(max));
         let last = out.last().filter(|_| out.len() - before == max);
         let bound = last.map_or(range.end, |last| last.next());
         inner.end_call(fault, bound)
     }
 
     fn topics(&mut self) -> Result<Vec<String>, StoreError> {
-        Ok(self.lock().lists.keys().map(|topic| topic.to_string()).collect())
+        Ok(self.lock().rows.topics())
     }
 
     fn next_upkeep(&self) -> Option<Instant> {
@@ -286,7 +294,7 @@ impl Store for MemoryStore {
     }
 
     fn pending(&self) -> Option<u64> {
-        Some(self.lock().rows.len() as u64)
+        Some(self.lock().rows.iter().len() as u64)
     }
 
     fn transact(&mut self, work: TransactionWork<'_>) -> Result<(), StoreError> {
@@ -296,20 +304,21 @@ impl Store for MemoryStore {
             if self.epoch != inner.epoch {
                 return Err(StoreError::Fenced);
             }
-            let before = inner.clone();
-            inner.is_in_transaction = true;
+            let before = inner.rows.clone();
+            inner.work = Some(RowBatch::new(self.epoch.into()));
             (fault, before)
         };
         // The work may use another handle of this store.
         let result = work(self, None);
         let mut inner = self.lock();
-        inner.is_in_transaction = false;
+        let batch = inner.work.take();
         if let Err(error) = result {
-            let Inner { rows, lists, keys, dead, ended, unsettled, .. } = before;
-            *inner = Inner { rows, lists, keys, dead, ended, unsettled, ..std::mem::take(&mut *inner) };
+            inner.rows = before;
             return Err(error);
         }
-        inner.settle();
+        if let Some(batch) = batch {
+            inner.finish(batch);
+        }
         inner.end_call(fault, ())
     }
 }
@@ -319,8 +328,16 @@ impl StoreTransaction for MemoryStore {
         Some(self.now())
     }
 
+    /// Executes an operation in the work that runs, or by itself if none runs.
     fn execute(&mut self, operation: &Operation) -> Result<Outcome, StoreError> {
-        let outcomes = self.lock().execute(std::slice::from_ref(operation), self.epoch);
-        outcomes.into_iter().next().ok_or_else(|| StoreError::Failed("no outcome".to_owned()))
+        let mut inner = self.lock();
+        let Some(mut batch) = inner.work.take() else {
+            return Ok(inner.execute(std::slice::from_ref(operation), self.epoch).remove(0));
+        };
+        inner.floor = inner.present();
+        let now = inner.floor;
+        let Ok(outcome) = batch.execute(&mut inner.rows, operation, now);
+        inner.work = Some(batch);
+        Ok(outcome)
     }
 }

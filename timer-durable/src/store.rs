@@ -17,6 +17,7 @@
 //!
 //! | rule | part |
 //! |---|---|
+//! | all operations, in a database that finds values by keys | [`RowBatch`] |
 //! | the inserts that a caller may repeat, and the time for which the tombstone of an id lasts | [`TimeoutId::repeatable_until`], [`TimeoutId::oldest_repeatable`] |
 //! | the effect of an insert on the pending timeout with its key | [`Insert::effect_on`] |
 //! | the operation that a database refuses without naming it | [`Divider`] |
@@ -35,6 +36,8 @@ pub(crate) mod figures;
 pub(crate) mod pending;
 mod position;
 mod reader;
+mod row;
+mod row_batch;
 
 pub use crate::time::{LeaseTime, Micros, VIRTUAL_START, between, micros};
 pub(crate) use dead_letter::{DeadFilter, DeadLetter};
@@ -48,6 +51,8 @@ pub use pending::StoredPending;
 pub(crate) use pending::{Filter, Pending, PendingRow, TimeoutState};
 pub use position::Position;
 pub use reader::{Connect, Reader};
+pub use row::Row;
+pub use row_batch::{RowBatch, Rows};
 
 use crate::TimeoutId;
 #[cfg(doc)]

@@ -49,6 +49,8 @@ auto_traits! {
     timer_durable::VirtualClock: 1 1 1 1,
     timer_durable::WeakDurableTimer: 1 1 1 1,
     store::DueCounts<'static>: 1 1 1 1,
+    store::Row: 1 1 1 1,
+    store::RowBatch: 1 1 1 1,
     store::LeaseTime: 1 1 1 1,
     store::Position: 1 1 1 1,
     store::Upkeep: 1 1 1 1,
