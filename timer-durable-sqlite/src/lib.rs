@@ -39,7 +39,6 @@
 
 mod begun;
 pub mod book;
-mod clock;
 mod create;
 mod file_connection;
 mod foreign;
@@ -67,7 +66,6 @@ mod unreadable;
 mod version;
 
 use begun::BegunSlot;
-use clock::Clock;
 use file_connection::FileConnection;
 use foreign::ForeignWrites;
 pub use handle::{OtherStoreError, SqliteHandle, SqliteTransaction};
@@ -86,7 +84,7 @@ use schema::{SCHEMA, Schema};
 use std::path::{Path, PathBuf};
 use tally::Tally;
 use timer_durable::StoreError;
-use timer_durable::store::{Divider, Micros, Position};
+use timer_durable::store::{Divider, Micros, Position, StoreClock};
 use tombstones::Tombstones;
 use unreadable::UnreadableRows;
 
@@ -140,7 +138,9 @@ pub struct SqliteStore {
     log: Log,
     path: PathBuf,
     epoch: i64,
-    clock: Clock,
+    clock: StoreClock,
+    /// The latest time that the file contains.
+    written: Micros,
     tally: Tally,
     divider: Divider,
     begun_slot: BegunSlot,
@@ -175,7 +175,8 @@ impl SqliteStore {
             owner,
             path: path.to_owned(),
             epoch: 0,
-            clock: Clock::new(floor),
+            clock: StoreClock::new(floor),
+            written: floor,
             tally: Tally::default(),
             divider: Divider::new(),
             begun_slot: BegunSlot::default(),
@@ -227,44 +228,40 @@ impl SqliteStore {
     /// Executes the batch and the commit. The first error before the commit undoes everything.
     fn commit<R>(
         &mut self,
-        body: impl FnOnce(&mut FileConnection, i64, &Clock) -> Result<R, StoreError>,
+        body: impl FnOnce(&mut FileConnection, i64, &StoreClock) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
         self.check()?;
         let now = self.clock.now();
         let epoch = self.epoch;
-        let written = self.clock.written;
+        let writes_floor = now - self.written >= FLOOR_INTERVAL;
         self.connection.prepare_cached("begin immediate").and_then(|mut begin| begin.execute([])).map_err(failed)?;
         let looked = self.foreign.look(&self.connection).map_err(failed);
         let result = looked.and_then(|()| body(&mut self.connection, epoch, &self.clock));
         let result = result.and_then(|result| {
-            if now - self.clock.written >= FLOOR_INTERVAL {
+            if writes_floor {
                 let mut floor = self.connection.prepare_cached("update timer_meta set floor = ?1").map_err(failed)?;
                 floor.execute([now]).map_err(failed)?;
-                self.clock.written = now;
             }
             Ok(result)
         });
-        let committed = match result {
+        let result = match result {
             Ok(result) => {
                 let commit = self.connection.prepare_cached("commit").and_then(|mut commit| commit.execute([]));
-                match commit {
-                    Ok(_) => Ok(result),
-                    Err(error) => Err(self.undo(&error)),
-                }
+                commit.map_err(|error| self.undo(&error))?;
+                result
             }
             Err(error) => {
                 self.roll_back();
-                Err(error)
+                return Err(error);
             }
         };
-        if committed.is_err() {
-            self.clock.written = written;
-            return committed;
+        if writes_floor {
+            self.written = now;
         }
         // The file may have been replaced before it was written.
         self.check().map_err(|error| StoreError::InDoubt(error.to_string()))?;
         self.log.look(&self.connection);
-        committed
+        Ok(result)
     }
 
     /// Decides whether a failed commit was executed. SQLite keeps the transaction open if it wrote

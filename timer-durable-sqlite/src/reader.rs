@@ -1,13 +1,12 @@
 //! A connection that reads a file beside its owner.
 
-use super::clock::Clock;
 use super::open;
 use super::open_error::OpenError;
 use super::owner::KnownFile;
 use super::{SqliteStore, failed, read, unreadable};
 use rusqlite::Connection;
 use std::path::Path;
-use timer_durable::store::{Micros, Reader, StoredPending};
+use timer_durable::store::{Micros, Reader, StoreClock, StoredPending};
 use timer_durable::transaction::Target;
 use timer_durable::{Counts, DeadLetter, Filter, PendingRow, StoreError, TimeoutId, TopicDue};
 
@@ -62,7 +61,7 @@ impl SqliteReader {
     /// Returns the time on the owner's clock.
     fn time(&mut self) -> Result<Micros, StoreError> {
         let floor = self.read(|db| db.query_row("select floor from timer_meta", [], |row| row.get(0)))?;
-        Ok(Clock::new(floor).now())
+        Ok(StoreClock::new(floor).now())
     }
 }
 

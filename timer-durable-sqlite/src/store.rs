@@ -54,11 +54,11 @@ impl Store for SqliteStore {
     }
 
     fn max_sleep(&self) -> Option<Duration> {
-        (!self.clock.is_virtual).then_some(MAX_SLEEP)
+        (!self.clock.is_virtual()).then_some(MAX_SLEEP)
     }
 
     fn advance_time(&mut self, by: Duration) -> Result<(), StoreError> {
-        if !self.clock.is_virtual {
+        if !self.clock.is_virtual() {
             // No test survives its machine.
             self.connection.execute_batch("pragma synchronous = off").map_err(failed)?;
         }
@@ -134,7 +134,7 @@ impl Store for SqliteStore {
         self.settle_orphans()?;
         let lost = topics::find_lost(&self.connection).map_err(failed)?;
         self.bury(lost)?;
-        if !self.clock.is_virtual {
+        if !self.clock.is_virtual() {
             self.connection.busy_timeout(LOCK_WAIT).map_err(failed)?;
         }
         Ok(())

@@ -1,19 +1,18 @@
 //! Transactions of the user.
 
-use super::clock::Clock;
 use super::failed;
 use super::queued::QueuedCalls;
 use super::rows::{self, Instance};
 use super::tombstones::Tombstones;
 use rusqlite::Connection;
 use timer_durable::StoreError;
-use timer_durable::store::{Micros, StoreTransaction};
+use timer_durable::store::{Micros, StoreClock, StoreTransaction};
 use timer_durable::transaction::{Operation, Outcome};
 
 /// A transaction of the user, with the operations that it has executed.
 pub(super) struct OpenTransaction<'c> {
     pub(super) connection: &'c Connection,
-    clock: &'c Clock,
+    clock: &'c StoreClock,
     epoch: i64,
     pub(super) operations: Vec<Operation>,
     pub(super) outcomes: Vec<Outcome>,
@@ -21,7 +20,7 @@ pub(super) struct OpenTransaction<'c> {
 }
 
 impl<'c> OpenTransaction<'c> {
-    pub(super) fn new(connection: &'c Connection, clock: &'c Clock, epoch: i64) -> Self {
+    pub(super) fn new(connection: &'c Connection, clock: &'c StoreClock, epoch: i64) -> Self {
         let calls = QueuedCalls::default();
         Self { connection, clock, epoch, operations: Vec::new(), outcomes: Vec::new(), calls }
     }

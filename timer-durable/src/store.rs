@@ -25,9 +25,11 @@
 //! | the id and the key that an operation names | [`Operation::id`], [`Operation::key`] |
 //! | the rows of a list | [`Filter::shows`], [`Filter::keys`] |
 //! | the numbers of timeouts of each topic by due time | [`DueCounts`] |
+//! | the wall clock that never goes back, and virtual time | [`StoreClock`] |
 //! | the end of a lease, also while the machine is suspended | [`LeaseTime`] |
-//! | the start of virtual time, and lengths of time in microseconds | [`VIRTUAL_START`], [`micros`], [`between`] |
+//! | the start of virtual time on a clock of your own, and lengths of time in microseconds | [`VIRTUAL_START`], [`micros`], [`between`] |
 
+mod clock;
 pub(crate) mod dead_letter;
 mod divider;
 pub(crate) mod due;
@@ -40,6 +42,7 @@ mod row;
 mod row_batch;
 
 pub use crate::time::{LeaseTime, Micros, VIRTUAL_START, between, micros};
+pub use clock::StoreClock;
 pub(crate) use dead_letter::{DeadFilter, DeadLetter};
 pub use divider::{Divided, Divider};
 pub use due::DueCounts;

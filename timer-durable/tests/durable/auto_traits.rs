@@ -51,6 +51,7 @@ auto_traits! {
     store::DueCounts<'static>: 1 1 1 1,
     store::Row: 1 1 1 1,
     store::RowBatch: 1 1 1 1,
+    store::StoreClock: 1 1 1 1,
     store::LeaseTime: 1 1 1 1,
     store::Position: 1 1 1 1,
     store::Upkeep: 1 1 1 1,
