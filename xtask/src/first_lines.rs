@@ -19,8 +19,9 @@ const PLACE: &str = "../timer/";
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Compiles each package and compares its cost.
+/// Compiles each package and compares its cost. Removes everything that it has built at the end.
 pub(crate) fn command(sh: &Shell) -> Result {
+    let folder = target_dir().join("first-lines");
     for readme in READMES {
         let text = fs::read_to_string(root().join(readme))?;
         let blocks = blocks(&text);
@@ -28,19 +29,20 @@ pub(crate) fn command(sh: &Shell) -> Result {
             return Err(Failure::new(format!("{readme} has no block of Cargo.toml")));
         }
         for (cost, dependencies) in blocks {
-            let package = target_dir().join("first-lines").join("empty");
+            let package = folder.join("empty");
             create(&package, dependencies)?;
-            let _folder = sh.push_dir(&package);
+            let _in_package = sh.push_dir(&package);
             let found = cost_of(sh)?;
             report(&format!("{readme}: {found}\n"));
             if cost != found {
                 return Err(Failure::new(format!("{readme} says {cost:?}, but it is {found:?}, of\n{dependencies}")));
             }
-            let target = target_dir().join("first-lines").join("target");
+            let target = folder.join("target");
             run(cmd!(sh, "cargo check --quiet --target-dir {target}"))?;
         }
     }
-    Ok(())
+    // All drivers together take most of a gigabyte.
+    Ok(fs::remove_dir_all(folder)?)
 }
 
 /// Returns the blocks of a README, each as the cost and the dependencies.
