@@ -57,6 +57,10 @@ impl Account {
         let mut words = line.split(' ');
         let verb = words.next().unwrap_or_default();
         let key = words.next().unwrap_or_default();
+        if key.starts_with('s') {
+            // The database keeps the account of sessions.
+            return false;
+        }
         let numbers: Vec<i64> = words.map_while(|word| word.parse().ok()).collect();
         let life = self.lives.entry(key.to_owned()).or_default();
         let mut fault = |text: &str| self.faults.push(format!("{text}: {line}, after {life:?}"));

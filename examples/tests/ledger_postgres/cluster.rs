@@ -63,6 +63,8 @@ pub(crate) struct Cluster {
     name: String,
     /// The lease in seconds.
     lease: u64,
+    /// The time in milliseconds that each handler of a node that starts later takes.
+    pub(crate) handler: u64,
     account: Arc<Mutex<Account>>,
     pub(crate) random: Rng,
     pub(crate) nodes: Vec<Node>,
@@ -86,6 +88,7 @@ impl Cluster {
             url,
             name: format!("{seed:x}-"),
             lease,
+            handler: 0,
             account: Arc::default(),
             random: Rng::with_seed(seed),
             nodes: Vec::new(),
@@ -109,6 +112,7 @@ impl Cluster {
         let mut command = Command::new(env!("CARGO_BIN_EXE_timeouts"));
         command.args(["--store", &self.url, "--ttl", &self.lease.to_string()]);
         command.args(["--node", &format!("{}{number}", self.name)]);
+        command.args(["--handler-ms", &self.handler.to_string()]);
         command.envs(environment.iter().map(|(name, value)| (*name, value)));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("timeouts starts");
         let output = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -178,12 +182,12 @@ impl Cluster {
         (0..self.nodes.len()).find(|index| self.name(*index) == name)
     }
 
-    /// Freezes a node for `time` under load for the others.
-    pub(crate) fn freeze(&mut self, index: usize, time: Duration) {
+    /// Freezes a node for as long as the load for the others goes on.
+    pub(crate) fn freeze(&mut self, index: usize, load: impl FnOnce(&mut Self)) {
         let node = self.nodes.swap_remove(index);
         self.faulty.push(node.number);
         send("-STOP", node.id());
-        self.load(time);
+        load(self);
         send("-CONT", node.id());
         self.nodes.push(node);
     }

@@ -5,7 +5,7 @@
 //! nothing is early by the server's clock.
 //!
 //! The environment variable `TIMER_LEDGER_KILLS` sets the number of kills (16). The test makes a
-//! tenth as many kills at each chosen point.
+//! tenth as many kills at each chosen point, and a quarter as many during events of sessions.
 #![cfg(unix)]
 #![allow(clippy::expect_used, reason = "tests")]
 
@@ -13,6 +13,7 @@ mod account;
 mod cluster;
 mod points;
 mod proxy;
+mod sessions;
 #[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "../ledger/shim.rs"]
 mod shim;
@@ -22,6 +23,7 @@ use std::time::Duration;
 use cluster::{Cluster, LEASE};
 use points::{Point, Points};
 use proxy::Proxy;
+use sessions::Sessions;
 use timer_durable_tests::postgres_server::{Server, Shutdown};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -127,10 +129,38 @@ fn nothing_is_lost_by_freezes() {
     cluster.wait_until_joined(&server, &database);
     for leases in [300, 1_500, 2_500, 1_100] {
         cluster.load(500 * MILLI);
-        cluster.freeze(0, (LEASE * leases) as u32 * MILLI);
+        cluster.freeze(0, |others| others.load((LEASE * leases) as u32 * MILLI));
     }
     cluster.load(500 * MILLI);
     assert_balanced(&cluster.settle(&server, &database));
+}
+
+/// Events of sessions come while the handler of the last one works, and nodes die or freeze. The
+/// last version of each session is indexed, each at most once, and in their order.
+#[test]
+fn no_session_loses_its_last_event() {
+    let Some(server) = Server::start_for_tests() else { return };
+    let database = server.create_database();
+    // The first connection installs the schema, so that the trigger can be added.
+    Cluster::new(server.url(&database), 1).quit(0);
+    let sessions = Sessions::create(&server, &database);
+    let mut cluster = Cluster::new(server.url(&database), 0);
+    cluster.handler = sessions::HANDLER;
+    (0..2).for_each(|_| cluster.start(&[]));
+    cluster.wait_until_joined(&server, &database);
+    for n in 1..=(kills() / 4).max(4) {
+        let time = cluster.random.u64(20..400);
+        sessions.send(time as u32 * MILLI);
+        let index = cluster.random.usize(..2);
+        if n % 4 == 0 {
+            cluster.freeze(index, |_| sessions.send((LEASE * 1_300) as u32 * MILLI));
+        } else {
+            cluster.kill(index);
+            cluster.start(&[]);
+        }
+    }
+    assert_balanced(&cluster.settle(&server, &database));
+    assert_balanced(&sessions.close());
 }
 
 /// The server restarts under load, after a checkpoint and after a crash, and is away for longer

@@ -1,20 +1,13 @@
 //! Calls that are queued beside an attempt, on a server.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
 
+use timer_durable::TimeoutId;
 use timer_durable::store::Store;
 use timer_durable::transaction::{Insert, Operation, Outcome};
-use timer_durable::{Due, DurableTimer, Retry, Schedule, ScheduleAnswer, TimeoutId};
-use timer_durable_postgres::PostgresStore;
-use timer_durable_tests::t;
 
 use crate::locks::Session;
 use crate::{Database, LEASE, Node};
-
-const SESSIONS: usize = 200;
 
 /// Makes a timeout whose attempt runs.
 fn run(node: &mut Node) -> TimeoutId {
@@ -191,50 +184,4 @@ fn a_locked_call_delays_the_end_of_its_attempt_only() {
     user.end("commit");
     assert_eq!(node.write([done]).unwrap(), [Outcome::Changed(id)]);
     assert_eq!(database.sql("select state from timer.pending where key = 'key'"), "pending");
-}
-
-/// Events of 200 sessions come at random, also while the handlers work.
-#[test]
-fn no_session_loses_its_last_event() {
-    let Some(database) = Database::create() else { return };
-    let handled = Arc::<Mutex<HashMap<String, u32>>>::default();
-    let noted = handled.clone();
-    let handle = move |due: &Due<String>| -> Result<(), Retry> {
-        thread::park_timeout(Duration::from_millis(5));
-        let key = due.key().unwrap_or_default().to_owned();
-        noted.lock().unwrap().insert(key, due.payload().parse().unwrap());
-        Ok(())
-    };
-    let store = PostgresStore::new(&database.url()).unwrap().lease(LEASE);
-    let timer = DurableTimer::builder().topic(t(), handle).open(store).wait().unwrap();
-    let mut events = vec![0_u32; SESSIONS];
-    let mut queued = 0;
-    let mut random = fastrand::Rng::with_seed(3);
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(3) || queued < 20 {
-        let mut calls = Vec::new();
-        for _ in 0..10 {
-            let session = random.usize(..SESSIONS);
-            events[session] += 1;
-            let schedule = Schedule::debounce(Duration::from_millis(75)).key(session.to_string());
-            calls.push(timer.schedule(t(), schedule, &events[session].to_string()));
-        }
-        let answers = calls.into_iter().map(|call| call.wait().unwrap());
-        queued += answers.filter(|answer| matches!(answer, ScheduleAnswer::Queued(_))).count();
-        thread::park_timeout(Duration::from_millis(3));
-        assert!(begun.elapsed() < Duration::from_secs(60), "{queued} calls beside a handler");
-    }
-    while timer.counts().wait().unwrap().pending > 0 {
-        assert!(begun.elapsed() < Duration::from_secs(120), "{}", database.sql("select * from timer.timeout limit 3"));
-        thread::park_timeout(Duration::from_millis(20));
-    }
-    timer.stop(Duration::from_secs(60)).wait().unwrap();
-    let handled = handled.lock().unwrap();
-    let lost = events
-        .iter()
-        .enumerate()
-        .filter(|(session, last)| **last != handled.get(&session.to_string()).copied().unwrap_or_default());
-    let lost: Vec<_> = lost.collect();
-    println!("{} events, {queued} beside a handler, {} sessions lost", events.iter().sum::<u32>(), lost.len());
-    assert_eq!(lost, []);
 }
