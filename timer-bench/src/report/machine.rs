@@ -1,5 +1,6 @@
 //! The machine and the software of a run.
 
+use super::host::CpuTime;
 use std::fs;
 use std::process::Command;
 use std::thread::{self, available_parallelism};
@@ -24,10 +25,10 @@ impl Machine {
         let memory = field(&read("/proc/meminfo"), "MemTotal").unwrap_or_default();
         let gib = memory.split(' ').next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or_default() >> 20;
         let cores = available_parallelism().map_or(0, usize::from);
-        let before = read("/proc/stat");
+        let before = CpuTime::now();
         thread::sleep(Duration::from_secs(1));
         // The load average of a minute would include the compilation.
-        let busy = busy_between(&before, &read("/proc/stat")).unwrap_or_default() * cores as f64;
+        let busy = (CpuTime::now() - before).busy() * cores as f64;
         let versions = versions(include_str!("../../../Cargo.lock"));
         let text = format!(
             "{}, {cpu}, {cores} CPUs, {gib} GiB, {}, {}, commit {}\n{}\n{busy:.1} CPUs were busy just before the run{}\n",
@@ -51,22 +52,6 @@ impl Machine {
         let name = words.collect::<Vec<_>>().join("-").to_lowercase();
         if name.is_empty() { "unknown".to_owned() } else { name }
     }
-}
-
-/// Returns the share of all CPU time that was busy between two readings of `/proc/stat`, including
-/// the time taken by other machines.
-fn busy_between(before: &str, after: &str) -> Option<f64> {
-    // The columns are user, nice, system, idle, iowait, irq, softirq and steal.
-    let times = |text: &str| -> Option<Vec<u64>> {
-        let cpu = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        cpu.split_whitespace().take(8).map(|ticks| ticks.parse().ok()).collect()
-    };
-    let before = times(before)?;
-    let after = times(after)?;
-    let passed: Vec<u64> = after.iter().zip(before).map(|(after, before)| after.saturating_sub(before)).collect();
-    let all: u64 = passed.iter().sum();
-    let idle: u64 = passed.iter().skip(3).take(2).sum();
-    (all > 0).then(|| (all - idle) as f64 / all as f64)
 }
 
 /// Returns the text after `name :` in one of the lines.
@@ -93,7 +78,7 @@ fn said(program: &str, args: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Machine, busy_between, versions};
+    use super::{Machine, versions};
 
     #[test]
     fn versions_are_read_from_a_lock_file() {
@@ -105,12 +90,5 @@ mod tests {
     fn a_folder_has_a_plain_name() {
         let machine = Machine { cpu: "Intel(R) Xeon(R) CPU @ 2.60GHz".to_owned(), text: String::new() };
         assert_eq!(machine.folder(), "intel-r-xeon-r-cpu-2-60ghz");
-    }
-
-    #[test]
-    fn time_neither_idle_nor_waiting_is_busy() {
-        let before = "cpu  10 0 10 100 50 0 0 0 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
-        let after = "cpu  40 10 20 160 80 5 5 10 30 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
-        assert_eq!((busy_between(before, after), busy_between("", "")), (Some(0.4375), None));
     }
 }

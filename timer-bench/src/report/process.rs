@@ -1,5 +1,6 @@
 //! Running one process of a plan.
 
+use super::host::CpuTime;
 use super::plan::{LIMIT, Step};
 use crate::row::Row;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -11,8 +12,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Runs a step on a peer. Returns the rows that it prints, or one row with the reason why there are
-/// none. `folder` has the programs.
-pub(super) fn run(folder: &Path, step: &Step, peer: &str, is_quick: bool) -> Vec<Row> {
+/// none, and the CPU time of the machine meanwhile. `folder` has the programs.
+pub(super) fn run(folder: &Path, step: &Step, peer: &str, is_quick: bool) -> (Vec<Row>, CpuTime) {
+    let before = CpuTime::now();
+    let rows = rows_or_reason(folder, step, peer, is_quick);
+    (rows, CpuTime::now() - before)
+}
+
+fn rows_or_reason(folder: &Path, step: &Step, peer: &str, is_quick: bool) -> Vec<Row> {
     let workload = step.workload.to_owned();
     let params = "-".to_owned();
     let unit = "-".to_owned();

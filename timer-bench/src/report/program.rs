@@ -1,5 +1,6 @@
 //! The program: command line, run, and files.
 
+use super::host::{CpuTime, undisturbed};
 use super::machine::Machine;
 use super::plan::{SLOW, STEPS, Step};
 use super::results::Results;
@@ -17,8 +18,12 @@ const USAGE: &str = "bench-report [--only WORKLOAD,..] [--peers PEER,..] [--quic
 
 Runs all workloads on all timers and keeps the results in timer-bench/results, in a folder with the
 name of the CPU. With one of the first three options, only part of that is run, and the results are
-in target/bench. Ours always takes part. --quick divides sizes and times by ten and has one round.
---against compares with the results in FOLDER.";
+in target/bench. Results of a run of which the host took 1 % of the CPU time are there, too. Ours
+always takes part. --quick divides sizes and times by ten and has one round. --against compares with
+the results in FOLDER.";
+
+/// The share of the CPU time that the host must not take in a kept run.
+const MAX_STOLEN: f64 = 0.01;
 
 /// The command line.
 #[derive(Debug, Default)]
@@ -68,6 +73,61 @@ impl Options {
     fn is_complete(&self) -> bool {
         self.only.is_empty() && self.peers.is_empty() && !self.is_quick
     }
+
+    /// Returns the steps that are wanted.
+    fn steps(&self) -> impl Iterator<Item = &'static Step> {
+        STEPS.iter().filter(|step| self.only.is_empty() || self.only.iter().any(|one| one == step.workload))
+    }
+
+    fn rounds(&self, step: &Step) -> usize {
+        if self.is_quick { 1 } else { step.rounds }
+    }
+
+    /// Returns the time in seconds that a step is expected to take.
+    fn expected(&self, step: &Step) -> u64 {
+        let processes = self.rounds(step) * self.peers(step).count();
+        step.seconds_of(self.is_quick) * processes as u64
+    }
+}
+
+/// The figures of a run, and the time that it took.
+#[derive(Default)]
+struct Measured {
+    results: Results,
+    /// The CPU time of the machine during the processes whose figures are kept.
+    cpu: CpuTime,
+    /// The name, the expected and the real seconds of each workload.
+    seconds: Vec<(&'static str, u64, f64)>,
+}
+
+impl Measured {
+    fn is_disturbed(&self) -> bool {
+        self.cpu.stolen() >= MAX_STOLEN
+    }
+
+    /// Describes the time that the run took.
+    fn text(&self) -> String {
+        let warning = if self.is_disturbed() { ". Do not trust the figures." } else { "" };
+        let expected: u64 = self.seconds.iter().map(|(_, expected, _)| expected).sum();
+        let real: f64 = self.seconds.iter().map(|(.., real)| real).sum();
+        let each: Vec<String> =
+            self.seconds.iter().map(|(name, expected, real)| format!("{name} {real:.0} ({expected})")).collect();
+        format!(
+            "the host took {:.2} % of the CPU time{warning}\nseconds (expected): {real:.0} ({expected}), {}\n",
+            self.cpu.stolen() * 100.0,
+            each.join(", ")
+        )
+    }
+
+    fn add_seconds(&mut self, workload: &'static str, expected: u64, real: f64) {
+        match self.seconds.iter_mut().find(|(name, ..)| *name == workload) {
+            Some(entry) => {
+                entry.1 += expected;
+                entry.2 += real;
+            }
+            None => self.seconds.push((workload, expected, real)),
+        }
+    }
 }
 
 /// Runs the program.
@@ -95,64 +155,72 @@ fn report(options: &Options) -> io::Result<()> {
     let this = std::env::current_exe()?;
     let programs = this.parent().unwrap_or(Path::new("."));
     let machine = Machine::of_this();
-    let results = measure(options, programs);
-    let folder = if options.is_complete() {
+    let expected: u64 = options.steps().map(|step| options.expected(step)).sum();
+    println!("about {} minutes", expected.div_ceil(60));
+    let measured = measure(options, programs);
+    let results = &measured.results;
+    let folder = if options.is_complete() && !measured.is_disturbed() {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("results").join(machine.folder())
     } else {
         programs.with_file_name("bench")
     };
-    let table = summary::table(&results);
-    save(&results, &machine, &table, &folder)?;
-    print!("\n{}\n{table}", machine.text);
+    let table = summary::table(results);
+    let machine = machine.text + &measured.text();
+    save(results, &machine, &table, &folder)?;
+    print!("\n{machine}\n{table}");
     if let Some(kept) = kept {
-        print!("\nours, before -> now\n{}", summary::comparison(&kept, &results));
+        print!("\nours, before -> now\n{}", summary::comparison(&kept, results));
     }
     if options.is_complete() {
         // To be pasted, because no document changes by itself.
-        print!("\nfigures of README.md, choosing.md and promises.md\n{}", summary::documents(&results));
+        print!("\nfigures of README.md, choosing.md and promises.md\n{}", summary::documents(results));
     }
     println!("\nwritten to {}", folder.display());
     Ok(())
 }
 
 /// Runs all steps.
-fn measure(options: &Options, programs: &Path) -> Results {
-    let is_wanted = |step: &&Step| options.only.is_empty() || options.only.iter().any(|one| one == step.workload);
-    let rounds = |step: &Step| if options.is_quick { 1 } else { step.rounds };
-    let steps: Vec<&Step> = STEPS.iter().filter(is_wanted).collect();
+fn measure(options: &Options, programs: &Path) -> Measured {
     // The length is in expected seconds. The bar draws nothing if standard error is no terminal.
-    let bar = ProgressBar::new(
-        steps.iter().map(|step| step.seconds * (rounds(step) * options.peers(step).count()) as u64).sum(),
-    );
+    let bar = ProgressBar::new(options.steps().map(|step| options.expected(step)).sum());
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {msg} {elapsed}, {eta} left") {
         bar.set_style(style);
     }
     bar.enable_steady_tick(Duration::from_secs(1));
-    let mut results = Results::default();
-    for step in steps {
+    let mut measured = Measured::default();
+    for step in options.steps() {
+        let step_begin = Instant::now();
         let mut slow = Vec::new();
-        for round in 1..=rounds(step) {
+        for round in 1..=options.rounds(step) {
             for peer in options.peers(step) {
                 if !slow.contains(&peer) {
-                    bar.set_message(format!("{} {peer} {round}/{}", step.workload, rounds(step)));
-                    let begin = Instant::now();
-                    results.add(process::run(programs, step, peer, options.is_quick));
-                    if begin.elapsed() > SLOW && !peer.starts_with(OURS) {
+                    bar.set_message(format!("{} {peer} {round}/{}", step.workload, options.rounds(step)));
+                    let mut took = Duration::ZERO;
+                    let (rows, cpu) = undisturbed(|| {
+                        let begin = Instant::now();
+                        let run = process::run(programs, step, peer, options.is_quick);
+                        took = begin.elapsed();
+                        run
+                    });
+                    measured.results.add(rows, cpu.stolen() * 100.0);
+                    measured.cpu += cpu;
+                    if took > SLOW && !peer.starts_with(OURS) {
                         slow.push(peer);
                     }
                 }
-                bar.inc(step.seconds);
+                bar.inc(step.seconds_of(options.is_quick));
             }
         }
+        measured.add_seconds(step.workload, options.expected(step), step_begin.elapsed().as_secs_f64());
     }
     bar.finish_and_clear();
-    results
+    measured
 }
 
-fn save(results: &Results, machine: &Machine, table: &str, folder: &Path) -> io::Result<()> {
+fn save(results: &Results, machine: &str, table: &str, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     fs::write(folder.join("results.csv"), results.to_csv())?;
-    fs::write(folder.join("machine.txt"), &machine.text)?;
+    fs::write(folder.join("machine.txt"), machine)?;
     fs::write(folder.join("table.md"), table)?;
     for plot in ["timers", "durable"] {
         fs::write(folder.join(format!("{plot}.svg")), plots::bars(results, plot).map_err(io::Error::other)?)?;
@@ -162,7 +230,7 @@ fn save(results: &Results, machine: &Machine, table: &str, folder: &Path) -> io:
 
 #[cfg(test)]
 mod tests {
-    use super::Options;
+    use super::{CpuTime, Measured, Options};
 
     fn parse(line: &str) -> Result<Options, String> {
         Options::parse(lexopt::Parser::from_args(line.split_whitespace())).map_err(|error| error.to_string())
@@ -172,6 +240,18 @@ mod tests {
     fn a_run_without_options_is_complete() {
         assert!(parse("").unwrap().is_complete() && parse("--against a").unwrap().is_complete());
         assert!(!parse("--quick").unwrap().is_complete() && !parse("--only pair").unwrap().is_complete());
+    }
+
+    #[test]
+    fn a_run_tells_its_time_and_what_the_host_took() {
+        let mut measured = Measured::default();
+        measured.add_seconds("pair", 10, 4.4);
+        measured.add_seconds("cancel", 5, 7.0);
+        measured.add_seconds("pair", 2, 1.0);
+        let text = "the host took 0.00 % of the CPU time\nseconds (expected): 12 (17), pair 5 (12), cancel 7 (5)\n";
+        assert_eq!((measured.text().as_str(), measured.is_disturbed()), (text, false));
+        measured.cpu = CpuTime::of(200, 2);
+        assert!(measured.is_disturbed() && measured.text().contains("took 1.00 % of the CPU time. Do not trust"));
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub(super) struct Series {
     pub(super) samples: Vec<f64>,
     /// The reason why a round had no figure, or an empty text.
     pub(super) why: String,
+    /// The largest share of the CPU time that the host took in a round, in percent.
+    pub(super) stolen: f64,
 }
 
 /// The median and the range of the rounds.
@@ -54,16 +56,19 @@ pub(super) type Points = Vec<(f64, f64)>;
 pub(super) struct Results(pub(super) Vec<Series>);
 
 impl Results {
-    /// Adds the figures of one process.
-    pub(super) fn add(&mut self, rows: Vec<Row>) {
+    /// Adds the figures of one process, during which the host took `stolen` percent of the CPU
+    /// time.
+    pub(super) fn add(&mut self, rows: Vec<Row>, stolen: f64) {
         for Row { peer, workload, params, value, unit } in rows {
             let is_same =
                 |one: &Series| (&one.workload, &one.peer, &one.params, &one.unit) == (&workload, &peer, &params, &unit);
             let at = self.0.iter().position(is_same).unwrap_or(self.0.len());
             if at == self.0.len() {
-                self.0.push(Series { workload, peer, params, unit, samples: Vec::new(), why: String::new() });
+                let samples = Vec::new();
+                self.0.push(Series { workload, peer, params, unit, samples, why: String::new(), stolen });
             }
             let series = &mut self.0[at];
+            series.stolen = series.stolen.max(stolen);
             match value {
                 Ok(value) => series.samples.push(value),
                 Err(why) => series.why = why,
@@ -101,18 +106,19 @@ impl Results {
 
     /// Returns all figures as CSV. The rounds are separated by spaces.
     pub(super) fn to_csv(&self) -> String {
-        let mut text = "workload,timer,params,unit,median,rounds,unavailable\n".to_owned();
+        let mut text = "workload,timer,params,unit,median,rounds,unavailable,stolen\n".to_owned();
         for one in &self.0 {
-            let Series { workload, peer, params, unit, samples, why } = one;
+            let Series { workload, peer, params, unit, samples, why, stolen } = one;
             let median = one.summary().map_or(String::new(), |summary| figure(summary.median));
             let rounds: Vec<String> = samples.iter().map(|sample| figure(*sample)).collect();
             let why = why.replace('"', "'");
-            text += &format!("{workload},{peer},\"{params}\",{unit},{median},{},\"{why}\"\n", rounds.join(" "));
+            text +=
+                &format!("{workload},{peer},\"{params}\",{unit},{median},{},\"{why}\",{stolen:.1}\n", rounds.join(" "));
         }
         text
     }
 
-    /// Reads the figures of [`to_csv`](Self::to_csv).
+    /// Reads the figures of [`to_csv`](Self::to_csv). Files of older runs have no stolen time.
     pub(super) fn from_csv(text: &str) -> Self {
         let series = |line: &str| {
             let mut parts = line.split('"');
@@ -122,7 +128,8 @@ impl Results {
             let unit = rest.next()?.to_owned();
             let samples = rest.nth(1).unwrap_or_default().split(' ').filter_map(|sample| sample.parse().ok()).collect();
             let why = parts.next().unwrap_or_default().to_owned();
-            Some(Series { workload: workload.to_owned(), peer: peer.to_owned(), params, unit, samples, why })
+            let stolen = parts.next().and_then(|text| text.trim_start_matches(',').parse().ok()).unwrap_or_default();
+            Some(Series { workload: workload.to_owned(), peer: peer.to_owned(), params, unit, samples, why, stolen })
         };
         Self(text.lines().skip(1).filter_map(series).collect())
     }
@@ -136,7 +143,7 @@ pub(super) mod tests {
     /// Parses the lines that processes would print.
     pub(in crate::report) fn results(lines: &str) -> Results {
         let mut results = Results::default();
-        results.add(lines.lines().filter_map(Row::parse).collect());
+        results.add(lines.lines().filter_map(Row::parse).collect(), 0.0);
         results
     }
 
@@ -165,8 +172,22 @@ pub(super) mod tests {
 
     #[test]
     fn csv_is_read_back() {
-        let results = results("timer pair n=1,P=1 50 ns\ntimer pair n=1,P=1 70 ns\ntokio pair - n/a - cannot, at all");
+        let mut results =
+            results("timer pair n=1,P=1 50 ns\ntimer pair n=1,P=1 70 ns\ntokio pair - n/a - cannot, at all");
+        results.0[0].stolen = 1.5;
         assert_eq!(Results::from_csv(&results.to_csv()), results);
-        assert!(results.to_csv().contains("\npair,timer,\"n=1,P=1\",ns,60.00,50.00 70.00,\"\"\n"));
+        let line = "\npair,timer,\"n=1,P=1\",ns,60.00,50.00 70.00,\"\",1.5\n";
+        assert!(results.to_csv().contains(line));
+        let older = results.to_csv().replace(",1.5\n", "\n");
+        assert_eq!(Results::from_csv(&older).0[0].stolen, 0.0);
+    }
+
+    #[test]
+    fn a_series_keeps_the_largest_stolen_share() {
+        let mut results = Results::default();
+        for stolen in [0.5, 1.5, 1.0] {
+            results.add(Row::parse("timer pair - 50 ns").into_iter().collect(), stolen);
+        }
+        assert_eq!((results.0[0].stolen, results.0[0].samples.len()), (1.5, 3));
     }
 }

@@ -89,34 +89,44 @@ pub(super) const LINES: &[Line] = &[
 ];
 
 /// Returns the table in Markdown, a row for each line that has a figure of ours. The ratio says how
-/// many times better ours is than the best other timer.
+/// many times better ours is than the best other timer. The last column has the largest share of
+/// the CPU time that the host took in a round of either.
 pub(super) fn table(results: &Results) -> String {
-    let mut rows = vec![["", "timer", "best other", "ratio"].map(str::to_owned)];
+    let mut rows = vec![["", "timer", "best other", "ratio", "stolen"].map(str::to_owned)];
     for line in LINES {
         let is_rate = ["schedules/s", "lives/s"].contains(&line.unit);
-        let mut best: Option<(f64, &str)> = None;
+        let mut best: Option<(f64, &Series)> = None;
         let mut ours = None;
         for one in results.of(line.workload, line.params, line.unit) {
             let Some(Summary { median, .. }) = one.summary() else { continue };
             let is_better = best.is_none_or(|(other, _)| if is_rate { median > other } else { median < other });
             match one.peer.as_str() {
-                OURS => ours = Some(median),
+                OURS => ours = Some((median, one.stolen)),
                 FLOOR => {}
-                peer if peer == line.other => best = Some((median, peer)),
-                peer if line.other.is_empty() && !peer.starts_with(OURS) && is_better => best = Some((median, peer)),
+                peer if peer == line.other => best = Some((median, one)),
+                peer if line.other.is_empty() && !peer.starts_with(OURS) && is_better => best = Some((median, one)),
                 _ => {}
             }
         }
-        let Some(ours) = ours else { continue };
-        let (other, ratio) = best.map_or_else(Default::default, |(other, peer)| {
-            let ratio = if is_rate { ours / other } else { other / ours };
-            let ratio = if ours.min(other) > 0.05 { format!("{ratio:.2}") } else { String::new() };
-            (format!("{} ({peer})", figure(other)), ratio)
-        });
-        rows.push([line.title.to_owned(), figure(ours), other, ratio]);
+        let Some((ours, mut stolen)) = ours else { continue };
+        let mut other = String::new();
+        let mut ratio = String::new();
+        if let Some((median, series)) = best {
+            other = format!("{} ({})", figure(median), series.peer);
+            stolen = stolen.max(series.stolen);
+            if ours.min(median) > 0.05 {
+                ratio = format!("{:.2}", if is_rate { ours / median } else { median / ours });
+            }
+        }
+        rows.push([line.title.to_owned(), figure(ours), other, ratio, format!("{stolen:.1} %")]);
     }
+    markdown(&rows)
+}
+
+/// Returns a table in Markdown. The first row is its head.
+pub(super) fn markdown<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..4).map(width).collect();
+    let widths: Vec<usize> = (0..COLUMNS).map(width).collect();
     let mut text = String::new();
     for (at, row) in rows.iter().enumerate() {
         let cells: Vec<_> = row.iter().zip(&widths).map(|(cell, width)| format!(" {cell:<width$} ")).collect();
@@ -221,18 +231,19 @@ mod tests {
 
     #[test]
     fn a_row_names_the_best_other_timer() {
-        let results = results(
+        let mut results = results(
             "timer schedule n=1M,threads=1 50 ns/call\ntimer-hashed schedule n=1M,threads=1 10 ns/call\n\
              tokio schedule n=1M,threads=1 100 ns/call\nnetty schedule n=1M,threads=1 200 ns/call\n\
              timer pair threads=1,mimalloc 90 cpu-ns/pair\ntimer-static pair threads=1,mimalloc 99 cpu-ns/pair\n\
              floor schedule n=1M,threads=1 1 ns/call\ntokio reset n=1M,threads=1 1 ns/reset\n\
              timer durable-sqlite in-flight=512 300 lives/s\npoller durable-sqlite in-flight=512 100 lives/s",
         );
+        results.0[2].stolen = 1.26;
         let words: Vec<String> =
             table(&results).lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-        assert_eq!(words[2], "| schedule, 1 thread, ns | 50.00 | 100.0 (tokio) | 2.00 |");
-        assert_eq!(words[3], "| schedule and cancel, static, CPU ns | 90.00 | 99.00 (timer-static) | 1.10 |");
-        assert_eq!(words[4], "| SQLite, 512 in flight, lives per second | 300.0 | 100.0 (poller) | 3.00 |");
+        assert_eq!(words[2], "| schedule, 1 thread, ns | 50.00 | 100.0 (tokio) | 2.00 | 1.3 % |");
+        assert_eq!(words[3], "| schedule and cancel, static, CPU ns | 90.00 | 99.00 (timer-static) | 1.10 | 0.0 % |");
+        assert_eq!(words[4], "| SQLite, 512 in flight, lives per second | 300.0 | 100.0 (poller) | 3.00 | 0.0 % |");
         assert_eq!(words.len(), 5, "a line without a figure of ours is left out");
     }
 
