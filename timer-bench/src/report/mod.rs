@@ -1,7 +1,8 @@
 //! The program `bench-report`, behind `cargo xtask bench`. `plan` has the processes of a run,
 //! `process` starts them, `host` runs them again if the host disturbed them, `results` collects
-//! their rows, `summary` makes the table, and `plots` the pictures.
+//! their rows, `summary` and `bounds` make the two tables, and `plots` the pictures.
 
+mod bounds;
 mod host;
 mod machine;
 mod plan;

@@ -4,7 +4,7 @@ use super::host::{CpuTime, undisturbed};
 use super::machine::Machine;
 use super::plan::{SLOW, STEPS, Step};
 use super::results::Results;
-use super::{plots, process, summary};
+use super::{bounds, plots, process, summary};
 use crate::peer::OURS;
 use crate::registry::{PEERS, WORKLOADS};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -164,7 +164,7 @@ fn report(options: &Options) -> io::Result<()> {
     } else {
         programs.with_file_name("bench")
     };
-    let table = summary::table(results);
+    let table = format!("{}\n{}", summary::table(results), bounds::table(results));
     let machine = machine.text + &measured.text();
     save(results, &machine, &table, &folder)?;
     print!("\n{machine}\n{table}");

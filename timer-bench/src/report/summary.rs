@@ -1,4 +1,4 @@
-//! The table at the end of a run, and the comparison with a kept run.
+//! The table of ours beside other timers, and the comparison with a kept run.
 
 use super::results::{Results, Series, Summary};
 use crate::peer::{FLOOR, OURS, STATIC};
@@ -53,10 +53,6 @@ pub(super) const LINES: &[Line] = &[
     line("overload", "threads=8", "ns/pair", "8 threads at full speed on all CPUs, a pair, ns"),
     line("overload", "threads=8", "us-p99.9", "the same, a call, p99.9, us"),
     line("overload", "threads=8", "ms-lag-max", "the same, worst lag, ms"),
-    line("overload", "threads=64", "ms-lag-max", "64 threads that cancel nothing, worst lag, ms"),
-    line("overload", "threads=64", "ms-lag-max-after", "the same from 1 s after a stall of 1 s, ms"),
-    line("idle", "n=1", "switches/s", "idle, wake-ups per second"),
-    line("idle", "n=1M", "cpu-ms/s", "a million pending, nothing due, CPU ms per second"),
     shown("timers", line("memory", "", "B-heap", "memory of a pending timer, bytes")),
     line("futures", "workers=1,fresh", "ns/wait", "a wait with a limit, 1 worker, ns"),
     line("futures", "workers=2,fresh", "ns/wait", "a wait with a limit, 2 workers, ns"),
@@ -67,9 +63,6 @@ pub(super) const LINES: &[Line] = &[
     line("queue", "", "cpu-ns/reset", "delay queue, reset among a million, CPU ns"),
     line("queue", "", "cpu-ns/expired", "delay queue, an item that comes out, CPU ns"),
     line("instructions", "op=pair", "instructions", "instructions of a schedule and cancel"),
-    line("instructions", "op=expiry", "instructions", "instructions of an expiry"),
-    line("held", "case=1", "us-held-max", "longest hold of a lock, a late round, us"),
-    line("held", "case=2", "us-held-max", "longest hold of a lock, a cascade of 3 million, us"),
     line("durable-sqlite", "callers=1", "schedules/s", "SQLite, 1 caller, schedules per second"),
     shown("durable", line("durable-sqlite", "callers=64", "schedules/s", "SQLite, 64 callers, schedules per second")),
     shown("durable", line("durable-sqlite", "", "lives/s", "SQLite, 512 in flight, lives per second")),
@@ -80,12 +73,6 @@ pub(super) const LINES: &[Line] = &[
     ),
     shown("durable", line("durable-postgres", "", "lives/s", "PostgreSQL, 512 in flight, lives per second")),
     shown("durable", line("durable-postgres", "", "us-p99", "PostgreSQL, lag at 1,000 a second, p99, us")),
-    line("durable-neighbor", "neighbor=none", "us-p50", "SQLite, lag alone, p50, us"),
-    line("durable-neighbor", "neighbor=none", "us-p99", "SQLite, lag alone, p99, us"),
-    line("durable-neighbor", "neighbor=hangs", "us-p50", "SQLite, lag beside a topic that hangs, p50, us"),
-    line("durable-neighbor", "neighbor=hangs", "us-p99", "SQLite, lag beside a topic that hangs, p99, us"),
-    line("durable-neighbor", "neighbor=paused", "us-p50", "SQLite, lag beside 20,000 of a paused topic, p50, us"),
-    line("durable-neighbor", "neighbor=paused", "us-p99", "SQLite, lag beside 20,000 of a paused topic, p99, us"),
 ];
 
 /// Returns the table in Markdown, a row for each line that has a figure of ours. The ratio says how
@@ -245,6 +232,23 @@ mod tests {
         assert_eq!(words[3], "| schedule and cancel, static, CPU ns | 90.00 | 99.00 (timer-static) | 1.10 | 0.0 % |");
         assert_eq!(words[4], "| SQLite, 512 in flight, lives per second | 300.0 | 100.0 (poller) | 3.00 | 0.0 % |");
         assert_eq!(words.len(), 5, "a line without a figure of ours is left out");
+    }
+
+    #[cfg(all(feature = "durable", feature = "peers"))]
+    #[test]
+    fn every_line_has_another_timer() {
+        use super::{FLOOR, LINES, OURS};
+        use crate::registry::PEERS;
+        use crate::report::plan::STEPS;
+
+        for line in LINES.iter().filter(|line| line.other.is_empty()) {
+            let is_other = |name: &str| !name.starts_with(OURS) && name != FLOOR;
+            let mut steps = STEPS.iter().filter(|step| step.workload == line.workload);
+            let others = |step: &crate::report::plan::Step| {
+                PEERS.iter().any(|peer| is_other(peer.name) && step.includes(peer.name) && peer.does(step.workload))
+            };
+            assert!(steps.any(others), "{}", line.title);
+        }
     }
 
     #[test]
