@@ -2,7 +2,8 @@
 //! poll. It uses the timer's own call (`fresh`), or one sleep that is reset before each poll of the
 //! future (`reset`).
 //!
-//! `ns/wait` is wall time / all waits, and `cpu-ns/wait` is the CPU time of the process.
+//! `ns/wait` is wall time / all waits. `cpu-ns/wait` is the CPU time of the process until its
+//! threads are at rest, because some timers leave work to them.
 
 use crate::out::{Run, Stop};
 use crate::peer::Sleeps;
@@ -38,11 +39,12 @@ pub(crate) fn run<P: Sleeps>(run: &Run) -> Result<(), Stop> {
             // ORDERING: Relaxed, because the flag guards no other data.
             over.store(true, Ordering::Relaxed);
             let wall = begin.elapsed();
-            let cpu = process::cpu() - before;
             let mut count = 0;
             for task in tasks {
                 count += runtime.block_on(task).map_err(Stop::because)?;
             }
+            process::until_quiet(Duration::from_secs(5));
+            let cpu = process::cpu() - before;
             let params = format!("workers={workers},{name}");
             run.each(&params, wall, count, "ns/wait");
             run.each(&params, cpu, count, "cpu-ns/wait");
