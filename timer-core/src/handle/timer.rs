@@ -27,8 +27,8 @@ use std::time::{Duration, Instant};
 ///
 /// Scheduling takes O(1) time. If the shard of the caller's CPU is locked, the caller leaves a
 /// request and returns. A thread may leave 8 requests per millisecond. After that it waits for the
-/// lock. If another caller waits for it already, the thread leaves a request nonetheless and yields
-/// its CPU.
+/// lock. If another caller waits for it already, the thread leaves a request nonetheless and sleeps
+/// for about 0.1 ms.
 ///
 /// # Examples
 ///

@@ -17,8 +17,8 @@
 //!    moves a timeout, wake the worker before that tick (see [`crate::alarm`]).
 //! 4. If no other caller waits for the lock, wait for it and do the work under it. If one does,
 //!    repeat steps 1 to 3 without the quota and with the greater bound [`CROWDED_CAPACITY`], and
-//!    yield the CPU, which the holder of the lock or the waiting caller needs. If this bound is
-//!    reached too, wait for the lock.
+//!    pause for 0.1 ms, because the holder of the lock or the waiting caller needs the CPU. If this
+//!    bound is reached too, wait for the lock.
 //!
 //! # Serving requests
 //!

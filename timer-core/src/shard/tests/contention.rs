@@ -1,6 +1,7 @@
 //! Calls and turns that find the lock of a shard held.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use super::super::callers::CROWDED_PAUSE;
 use super::super::{MAX_PER_LOCK, Shard};
 use crate::config::{Config, DrivenBy};
 use crate::deadline::{Deadline, NO_TICK};
@@ -79,23 +80,32 @@ fn a_call_at_the_gate_wakes_the_worker() {
 
 #[test]
 fn one_caller_at_a_time_waits_for_the_lock() {
+    const CROWDED: u32 = 50;
     let engine = engine();
     let shard = engine.shards()[0];
     let core = shard.lock.try_lock().unwrap();
     let (said, heard) = channel();
-    let calls = || (0..9).all(|_| shard.schedule(new(&engine, HOUR).1, engine.context.now()).is_some());
+    let schedule = || shard.schedule(new(&engine, HOUR).1, engine.context.now()).is_some();
+    // The first eight calls use up the quota.
+    let calls = || {
+        let are_accepted = (0..8).all(|_| schedule());
+        let begin = Instant::now();
+        (are_accepted && (0..CROWDED).all(|_| schedule()), begin.elapsed())
+    };
     thread::scope(|scope| {
         for _ in 0..8 {
             let said = said.clone();
             scope.spawn(move || said.send(calls()).unwrap());
         }
-        let returned = (0..7).take_while(|_| heard.recv_timeout(A_WHILE).is_ok_and(|accepted| accepted)).count();
+        let pauses = |took| took >= CROWDED * CROWDED_PAUSE;
+        let next = || heard.recv_timeout(A_WHILE);
+        let returned = (0..7).take_while(|_| next().is_ok_and(|(accepted, took)| accepted && pauses(took))).count();
         let waits = wait_for_waiter(shard, &heard);
         shard.unlock(core);
-        assert_eq!(returned, 7, "the other callers leave a request");
-        assert!(waits && heard.recv().unwrap(), "the first caller waits for the lock");
+        assert_eq!(returned, 7, "the other callers leave requests and pause");
+        assert!(waits && heard.recv().unwrap().0, "the first caller waits for the lock");
     });
-    assert_eq!(engine.stats().scheduled, 72);
+    assert_eq!(engine.stats().scheduled, 8 * (8 + u64::from(CROWDED)));
 }
 
 /// The other thread has moved a timeout and linked it, and is preempted before it wakes the worker.
