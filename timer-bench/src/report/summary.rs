@@ -48,7 +48,7 @@ pub(super) const LINES: &[Line] = &[
     line("crowd", "", "ms-late", "a million due in 200 ms, the last is late by ms"),
     shown("timers", line("crowd", "", "cpu-s", "a million due in 200 ms, CPU s")),
     line("lateness", "tick=1ms", "us-p99", "lateness at a tick of 1 ms, p99, us"),
-    line("lateness", "tick=10us", "us-p99", "lateness at the finest tick, p99, us"),
+    line("lateness", "tick=1us", "us-p99", "lateness at the finest tick, p99, us"),
     shown("timers", line("busy", "", "ns-p99.9", "a call while 100,000 a second fire, p99.9, ns")),
     line("overload", "threads=8", "ns/pair", "8 threads at full speed on all CPUs, a pair, ns"),
     line("overload", "threads=8", "us-p99.9", "the same, a call, p99.9, us"),

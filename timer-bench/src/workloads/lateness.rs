@@ -4,7 +4,7 @@
 //!
 //! `us-p50` and so on are quantiles of the time from the due instant to the run. `early` is the
 //! number of timers that ran before they were due. Ours runs at the tick of the others, 1 ms, and
-//! at its finest useful tick. A peer without a choice of ticks has the same figures beside both.
+//! at its finest tick, 1 us. A peer without a choice of ticks has the same figures beside both.
 
 use crate::caller::run_here;
 use crate::out::{Run, Stop, quantile};
@@ -46,7 +46,7 @@ impl Job for LagJob {
 
 pub(crate) fn run<P: Peer>(run: &Run) -> Result<(), Stop> {
     let batches = run.settings.number("ms", 3_000);
-    let ticks = run.settings.list("tick-us", &[1_000, 10]);
+    let ticks = run.settings.list("tick-us", &[1_000, 1]);
     if P::HAS_TICK {
         for tick in ticks {
             once::<P>(batches, Duration::from_micros(tick as u64), &[params(tick)], run);
