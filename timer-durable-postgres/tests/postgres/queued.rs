@@ -11,9 +11,12 @@ use crate::{Database, LEASE, Node};
 
 /// Makes a timeout whose attempt runs.
 fn run(node: &mut Node) -> TimeoutId {
-    let mut insert = Insert::new(TimeoutId::new(), node.0.now() - 1_000_000, "topic");
+    run_as(node, TimeoutId::new())
+}
+
+fn run_as(node: &mut Node, id: TimeoutId) -> TimeoutId {
+    let mut insert = Insert::new(id, node.0.now() - 1_000_000, "topic");
     insert.key = Some("key".to_owned());
-    let id = insert.id;
     node.write([Operation::Insert(insert)]).unwrap();
     node.attempt(id);
     id
@@ -69,22 +72,26 @@ fn a_call_that_waits_for_an_end_is_pending() {
 fn calls_of_the_transaction_come_before_the_queued_call() {
     let Some(database) = Database::create() else { return };
     let mut node = database.join_with(|store| store.lease(LEASE * 3600));
-    let id = run(&mut node);
-    let queued = database.sql(&call("debounce"));
     let own = "select timer.schedule('topic', 'own'::text, '2 hours', 'key')";
-    for end in ["rollback", "commit"] {
-        let mut handler = Session::begin(&database);
-        assert_eq!(handler.ask(&format!("select timer.complete('{id}', 1)")), "t");
-        let next = handler.ask(own);
-        assert_ne!(next, queued);
-        handler.end(end);
-        if end == "commit" {
-            let left = "select id, due < clock_timestamp() + interval '90 minutes' from timer.pending";
-            assert_eq!(database.sql(left), format!("{next}|t"));
-            assert_eq!(database.sql(LEFT), "next|pending");
+    // The end of the first one leaves a tombstone, and that of the second one does not.
+    for id in [TimeoutId::new(), TimeoutId::made_by(u32::MAX)] {
+        run_as(&mut node, id);
+        let queued = database.sql(&call("debounce"));
+        for end in ["rollback", "commit"] {
+            let mut handler = Session::begin(&database);
+            assert_eq!(handler.ask(&format!("select timer.complete('{id}', 1)")), "t");
+            let next = handler.ask(own);
+            assert_ne!(next, queued);
+            handler.end(end);
+            if end == "commit" {
+                let left = "select id, due < clock_timestamp() + interval '90 minutes' from timer.pending";
+                assert_eq!(database.sql(left), format!("{next}|t"));
+                assert_eq!(database.sql(LEFT), "next|pending");
+            }
         }
+        assert_eq!(database.sql(&format!("select timer.cancel('{queued}')")), "unknown");
+        assert_eq!(database.sql("select timer.cancel('topic', 'key')"), "cancelled");
     }
-    assert_eq!(database.sql(&format!("select timer.cancel('{queued}')")), "unknown");
 }
 
 #[test]
