@@ -5,7 +5,7 @@ use crate::clock;
 use crate::config::MissedTickBehavior;
 use crate::deadline::{Deadline, Nanos};
 use crate::entry::{Period, Timeout, period_nanos};
-use crate::shard::{BlockId, now_of};
+use crate::shard::{BlockId, shard_of};
 use crate::sync::Arc;
 use crate::timer_context::TimerContext;
 use core::fmt;
@@ -92,8 +92,10 @@ impl Sleep {
     /// ```
     #[inline]
     pub fn reset_at(&mut self, deadline: Instant) {
-        let now = self.now();
-        self.set(Deadline::at(|| now, clock::nanos_of(deadline)), now);
+        let when = clock::nanos_of(deadline);
+        // A far deadline does not need an exact reading.
+        let now = self.now_or(|| clock::now_or_coarse(when));
+        self.set(Deadline::at(|| now, when), now);
     }
 
     /// Moves the deadline to `delay` from now on the clock of the timer, as [`reset`](Self::reset)
@@ -200,8 +202,16 @@ impl Sleep {
     /// Returns the current time of the timer. Once the timer is gone, that is the system's current
     /// time.
     fn now(&self) -> Nanos {
+        self.now_or(clock::now)
+    }
+
+    /// As [`now`](Self::now), but reads the clock of the system by `system`.
+    fn now_or(&self, system: impl FnOnce() -> Nanos) -> Nanos {
         let id = self.entry().map(Timeout::shard_id).or_else(|| self.block.map(|block| block.local_shard().1));
-        id.map_or_else(clock::now, now_of)
+        match id {
+            Some(id) => shard_of(id).now_of(id, system),
+            None => system(),
+        }
     }
 
     /// Returns the time up to which deadlines are due at `now`.

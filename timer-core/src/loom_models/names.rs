@@ -2,6 +2,7 @@
 //! The future never gets the time of the other timer.
 
 use super::{check_at, engine};
+use crate::clock;
 use crate::deadline::Nanos;
 use crate::entry::ShardId;
 use crate::shard::Shard;
@@ -25,7 +26,7 @@ fn two_leases(read: fn(&Shard, ShardId) -> Nanos) {
 }
 
 fn a_time_is_that_of_the_timer() {
-    two_leases(|shard, id| shard.now_of(id));
+    two_leases(|shard, id| shard.now_of(id, clock::now));
 }
 
 model!(check_at 4, a_time_is_that_of_the_timer);
@@ -33,5 +34,5 @@ model!(check_at 4, a_time_is_that_of_the_timer);
 #[test]
 #[should_panic(expected = "another timer's time")]
 fn negative_the_time_is_that_of_the_present_lease() {
-    check_at(4, || two_leases(|shard, _| shard.now_of(shard.id())));
+    check_at(4, || two_leases(|shard, _| shard.now_of(shard.id(), clock::now)));
 }

@@ -52,7 +52,7 @@ mod visit;
 pub(crate) use entry_wheel::{EntryWheel, Part, SlotChunk, Slots};
 pub(crate) use pool::{Block, BlockId, pool, shard_of};
 pub(crate) use reading::COMPARISON;
-pub(crate) use timeout::{contain, now_of};
+pub(crate) use timeout::contain;
 pub(crate) use visit::{VisitOutcome, VisitStep};
 
 use crate::clock;
@@ -140,12 +140,12 @@ impl Shard {
         ShardId { index: self.index, generation: self.lease_hint.generation() }
     }
 
-    /// Returns the current time of the timer that leases the shard under the name `id`, or that of
-    /// the system once the timer is gone.
+    /// Returns the current time of the timer that leases the shard under the name `id`. Reads it by
+    /// `system` if that timer uses the system's clock or is gone.
     #[inline]
-    pub(crate) fn now_of(&self, id: ShardId) -> Nanos {
+    pub(crate) fn now_of(&self, id: ShardId, system: impl FnOnce() -> Nanos) -> Nanos {
         let context = if self.lease_hint.is_virtual() { self.context(id) } else { None };
-        context.map_or_else(clock::now, |context| context.now())
+        context.map_or_else(system, |context| context.now())
     }
 
     /// Returns the time up to which deadlines of the timer that leases the shard under the name

@@ -2,6 +2,7 @@
 //! decided.
 
 use super::{Shard, shard_of};
+use crate::clock;
 use crate::deadline::{Deadline, Nanos};
 use crate::entry::state::{Cancel, Reset};
 use crate::entry::{ShardId, TaskRight, Timeout};
@@ -9,13 +10,6 @@ use crate::error::RejectReason;
 use crate::sync::Arc;
 use crate::timer_context::TimerContext;
 use timer_executor::panics::{self, PanicMessage};
-
-/// Returns the current time of the timer that leases the shard with this name. Once the timer is
-/// gone, that is the system's current time.
-#[inline]
-pub(crate) fn now_of(id: ShardId) -> Nanos {
-    shard_of(id).now_of(id)
-}
 
 /// Calls user code. Returns `None` if it panics. The panic is counted and traced if the timer that
 /// leases the shard with this name still exists.
@@ -47,7 +41,7 @@ impl Timeout {
     /// time.
     #[inline]
     pub(crate) fn now(&self) -> Nanos {
-        now_of(self.shard_id())
+        self.shard().now_of(self.shard_id(), clock::now)
     }
 
     /// Counts a cancel that the state word has decided, and unlinks the entry. Returns `false` if
