@@ -136,7 +136,7 @@ impl crate::peer::Sleeps for OurSleeps {
     }
 
     fn reset(sleep: std::pin::Pin<&mut Self::Sleep>, delay: Duration) {
-        sleep.reset(std::time::Instant::now() + delay);
+        sleep.get_mut().reset_after(delay);
     }
 
     async fn limit<F: Future + Send>(&self, limit: Duration, future: F) {
