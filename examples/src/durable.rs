@@ -31,12 +31,8 @@ impl StoreName {
         args.value(ALLOWED, Self::parse)
     }
 
-    /// Returns the refusal of a program that was started without a store.
-    pub fn missing() -> Stop {
-        Stop::Refused(Refused(format!("--store is missing; allowed: {ALLOWED}")))
-    }
-
-    fn parse(text: &str) -> Option<Self> {
+    /// Reads a value. Returns `None` if it has another form.
+    pub fn parse(text: &str) -> Option<Self> {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             return Some(Self::Postgres(text.to_owned()));
         }

@@ -25,6 +25,12 @@ pub(crate) const PUBLISHED: [&str; 9] = {
     [a, b, c, d, e, f, g, h, "timer-cli"]
 };
 
+/// The crates of the small programs.
+const WITH_REDB: [&str; 9] = {
+    let [a, b, c, d, e, f, g, h] = LIBRARIES;
+    [a, b, c, d, e, f, g, h, "redb-store"]
+};
+
 /// The adapters and the crates below them.
 pub(crate) const ADAPTERS_AND_CORE: [&str; 3] = ["timer-adapters", "timer-core", "timer-executor"];
 
@@ -45,10 +51,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("timer-durable-model", &[]),
     ("timer-cli", &["timer-durable", "timer-durable-sqlite", "timer-durable-postgres"]),
     ("order-service", &["timer-durable", "timer-durable-sqlite", "timer-durable-postgres"]),
+    ("redb-store", &["timer-durable"]),
     ("half-a-year", &["timer-adapters", "timer-core", "timer-durable", "timer-durable-sqlite"]),
     ("timer-adapters", &["timer-core"]),
     ("timer-bench", &LIBRARIES),
-    ("examples", &LIBRARIES),
+    ("examples", &WITH_REDB),
     ("xtask", &[]),
 ];
 

@@ -16,6 +16,8 @@ const MAX_UNANSWERED: usize = 64;
 #[derive(Clone, Default)]
 pub(crate) struct Options {
     pub(crate) store: PathBuf,
+    /// Whether the store is one of redb instead of an SQLite file.
+    pub(crate) is_redb: bool,
     /// How long each handler takes.
     pub(crate) handler: Duration,
     /// The variables of the shim. Empty if the child runs without it.
@@ -35,7 +37,8 @@ impl Options {
         } else {
             Command::new(program)
         };
-        command.arg("--store").arg(format!("sqlite:{}", self.store.display()));
+        let kind = if self.is_redb { "redb" } else { "sqlite" };
+        command.arg("--store").arg(format!("{kind}:{}", self.store.display()));
         command.arg("--handler-ms").arg(self.handler.as_millis().to_string());
         if !self.shim.is_empty() {
             let library = crate::shim::library().expect("the caller has asked for the library before");

@@ -43,10 +43,20 @@ fn assert_balanced(faults: &[String]) {
 /// stops.
 #[test]
 fn nothing_is_lost_by_kills_at_random() {
+    at_random("random", kills() / 2, false);
+}
+
+/// A quarter as many kills of a child whose store is the example on redb.
+#[test]
+fn nothing_is_lost_by_kills_of_a_store_on_redb() {
+    at_random("redb", kills() / 4, true);
+}
+
+fn at_random(name: &str, rounds: u64, is_redb: bool) {
     let mut load = Load::new(seed());
-    let folder = Folder::new("random");
-    let options = |handler| Options { store: folder.store(), handler, ..Options::default() };
-    for round in 0..kills() / 2 {
+    let folder = Folder::new(name);
+    let options = |handler| Options { store: folder.store(), is_redb, handler, ..Options::default() };
+    for round in 0..rounds {
         // A slow handler is certainly running when its child dies, and its timeout has to run
         // again.
         let handler = if round % 4 == 3 { account::SLOW } else { Duration::ZERO };

@@ -19,14 +19,17 @@ mod announcing;
 
 use std::error::Error;
 use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
 
 use announcing::Announcing;
-use examples::cli::{self, Args, Checks, Stop};
+use examples::cli::{self, Args, Checks, Refused, Stop};
 use examples::durable::{LEASE, StoreName};
+use redb_store::RedbStore;
+use timer_durable::store::Store;
 use timer_durable::{CancelAnswer, Due, DurableTimer, ResetAnswer, Schedule, Topic};
 use timer_executor::ThreadPoolExecutor;
 use tokio::runtime::Runtime;
@@ -38,7 +41,7 @@ Keeps timeouts in a store. Reads commands from standard input and prints answers
 
 Usage: timeouts --store STORE [OPTIONS]
 
-  --store STORE      sqlite:FILE or postgres://URL
+  --store STORE      sqlite:FILE, redb:FILE or postgres://URL
   --node NAME        the name of this process among those that share the store [default: none]
   --ttl SECONDS      the lease on a store that is shared, 1..=3600 [default: 15]
   --handler-ms N     how long each handler takes, 0..=3600000 [default: 0]
@@ -54,8 +57,36 @@ const THREADS: usize = 16;
 /// The time that handlers get to end when the program stops.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
+/// The allowed values of `--store`.
+const STORES: &str = "sqlite:FILE, redb:FILE, postgres://URL";
+
+/// The value of `--store`.
+enum StoreArg {
+    Redb(PathBuf),
+    Other(StoreName),
+}
+
+impl StoreArg {
+    fn parse(text: &str) -> Option<Self> {
+        match text.strip_prefix("redb:") {
+            Some(file) => (!file.is_empty()).then(|| Self::Redb(file.into())),
+            None => StoreName::parse(text).map(Self::Other),
+        }
+    }
+
+    fn open(&self, node: Option<&str>, lease: Duration) -> Result<Box<dyn Store>, Refused> {
+        match self {
+            Self::Redb(file) => match RedbStore::open(file) {
+                Ok(store) => Ok(store.into()),
+                Err(error) => Err(Refused(error.to_string())),
+            },
+            Self::Other(store) => store.open(node, lease).map(|(store, _)| store),
+        }
+    }
+}
+
 struct Options {
-    store: StoreName,
+    store: StoreArg,
     node: Option<String>,
     lease: Duration,
     handler: Duration,
@@ -72,21 +103,21 @@ fn parse(args: &mut Args) -> Result<Options, Stop> {
     let mut handler = Duration::ZERO;
     while let Some(option) = args.option()? {
         match option {
-            "--store" => store = Some(StoreName::from_args(args)?),
+            "--store" => store = Some(args.value(STORES, StoreArg::parse)?),
             "--node" => node = Some(args.value("a name", |name| (!name.is_empty()).then(|| name.to_owned()))?),
             "--ttl" => lease = Duration::from_secs(args.number(1..=3600)?),
             "--handler-ms" => handler = args.millis(0..=3_600_000)?,
             _ => return Err(args.unknown(option)),
         }
     }
-    let store = store.ok_or_else(StoreName::missing)?;
+    let store = store.ok_or_else(|| Stop::Refused(Refused(format!("--store is missing; allowed: {STORES}"))))?;
     Ok(Options { store, node, lease, handler })
 }
 
 fn run(Options { store, node, lease, handler }: Options) -> Result<Checks, Box<dyn Error>> {
     let (lines, printed) = mpsc::channel::<String>();
     let printer = thread::spawn(move || printed.iter().for_each(|line| print(&line)));
-    let (store, _) = store.open(node.as_deref(), lease)?;
+    let store = store.open(node.as_deref(), lease)?;
     let (store, begun) = Announcing::new(store, lines.clone());
     let timer = DurableTimer::builder()
         .name(node.as_deref().unwrap_or("timeouts"))
