@@ -7,20 +7,23 @@ use std::time::{Duration, Instant};
 /// The size from which a log is looked at. SQLite writes it back with a commit once it has 16 MB.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// The shortest time between two looks at a log of this size.
-const INTERVAL: Duration = Duration::from_secs(60);
+/// The pause after a look, and after a report. A look at each commit would slow down the syncs, as
+/// it reads the time of the file.
+const PAUSE: Duration = Duration::from_secs(1);
+const REPORT_PAUSE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) struct Log {
     path: PathBuf,
-    looked: Option<Instant>,
+    /// The time of the next look.
+    next: Instant,
 }
 
 impl Log {
     pub(super) fn new(database: &Path) -> Self {
         let mut path = database.as_os_str().to_owned();
         path.push("-wal");
-        Self { path: path.into(), looked: None }
+        Self { path: path.into(), next: Instant::now() }
     }
 
     /// Reports a log that grows because SQLite cannot write it back.
@@ -32,18 +35,25 @@ impl Log {
     }
 
     /// Returns the size of the log and the reason if it is larger than `max` and cannot be written
-    /// back.
+    /// back. Returns `None` in a pause.
     fn find(&mut self, db: &Connection, max: u64) -> Option<(u64, String)> {
-        let bytes = std::fs::metadata(&self.path).map_or(0, |log| log.len());
-        if bytes <= max || self.looked.is_some_and(|looked| looked.elapsed() < INTERVAL) {
+        let now = Instant::now();
+        if now < self.next {
             return None;
         }
-        self.looked = Some(Instant::now());
+        let bytes = std::fs::metadata(&self.path).map_or(0, |log| log.len());
+        let found = if bytes > max { Self::write_back(db).map(|error| (bytes, error)) } else { None };
+        self.next = now + if found.is_some() { REPORT_PAUSE } else { PAUSE };
+        found
+    }
+
+    /// Writes the log back. Returns the reason if that is not possible.
+    fn write_back(db: &Connection) -> Option<String> {
         let pages = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
         match db.query_row("pragma wal_checkpoint(passive)", [], pages) {
             Ok((all, written)) if written >= all => None,
-            Ok((all, written)) => Some((bytes, format!("{written} of {all} pages were written back"))),
-            Err(error) => Some((bytes, error.to_string())),
+            Ok((all, written)) => Some(format!("{written} of {all} pages were written back")),
+            Err(error) => Some(error.to_string()),
         }
     }
 }
@@ -51,7 +61,7 @@ impl Log {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use super::Log;
+    use super::{Instant, Log};
     use rusqlite::Connection;
 
     #[test]
@@ -67,7 +77,8 @@ mod tests {
         let mut reader = db.prepare("select 1 from t").unwrap();
         let mut rows = reader.query([]).unwrap();
         rows.next().unwrap();
-        log.looked = None;
+        assert_eq!(log.find(&db, 10_000), None, "it was looked at");
+        log.next = Instant::now();
         let (bytes, error) = log.find(&db, 10_000).unwrap();
         assert!(bytes > 100_000 && error.contains("locked"), "{bytes}: {error}");
         assert_eq!(log.find(&db, 10_000), None, "it was reported");

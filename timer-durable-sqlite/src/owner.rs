@@ -91,7 +91,7 @@ impl Owner {
     pub(super) fn watch_log(&mut self) -> io::Result<()> {
         let mut path = OsString::from(self.path());
         path.push("-wal");
-        let id = system::id(&fs::metadata(&path)?);
+        let id = system::find(Path::new(&path))?;
         self.log = Some(KnownFile(path.into(), id));
         Ok(())
     }
@@ -111,8 +111,8 @@ impl KnownFile {
     /// Returns an error if the path does not lead to the file that was opened.
     pub(super) fn check(&self) -> io::Result<()> {
         let Self(path, id) = self;
-        let change = match fs::metadata(path) {
-            Ok(found) if system::id(&found) == *id => return Ok(()),
+        let change = match system::find(path) {
+            Ok(found) if found == *id => return Ok(()),
             Ok(_) => "replaced by another file",
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 "removed or renamed"
@@ -147,6 +147,26 @@ mod system {
 
     pub(super) fn id(file: &Metadata) -> FileId {
         (file.dev(), file.ino())
+    }
+
+    /// Returns the file to which a path leads.
+    ///
+    /// Linux is not asked for times. After a look at the time of a file, it gives the next write a
+    /// finer time of its own, and a sync of the log would then have to write this time, too.
+    #[cfg(target_os = "linux")]
+    pub(super) fn find(path: &Path) -> io::Result<FileId> {
+        use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
+        match statx(CWD, path, AtFlags::empty(), StatxFlags::INO) {
+            Ok(found) => Ok((makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino)),
+            // Linux before 4.11 does not have this call.
+            Err(Errno::NOSYS) => Ok(id(&fs::metadata(path)?)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn find(path: &Path) -> io::Result<FileId> {
+        Ok(id(&fs::metadata(path)?))
     }
 
     /// Takes the lock of a database. If another process has it, returns the id of that process as
@@ -237,6 +257,10 @@ mod system {
         (0, 0)
     }
 
+    pub(super) fn find(path: &Path) -> io::Result<FileId> {
+        Ok(id(&fs::metadata(path)?))
+    }
+
     /// Opens the lock file of a database, which no other process can then open to write.
     pub(super) fn take(path: &Path, _: &Metadata) -> io::Result<Result<File, Option<u32>>> {
         let mut options = OpenOptions::new();
@@ -261,9 +285,11 @@ mod system {
 #[cfg(all(test, target_os = "linux"))]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use super::{OpenError, Owner, fs};
+    use super::{OpenError, Owner, fs, system};
+    use std::io::Write;
     use std::path::Path;
     use std::process::Command;
+    use std::time::SystemTime;
 
     /// The variable that makes the test a child, with the path of the database.
     const CHILD: &str = "TIMER_DURABLE_OWNER";
@@ -294,5 +320,23 @@ mod tests {
             let removed = fs::remove_file(format!("{}{end}", path.display()));
             assert_eq!(removed.is_ok(), end != "-owner", "the owner removes its file");
         }
+    }
+
+    /// Linux from 6.13 on gives a write an exact time if somebody has looked at the time of the
+    /// file since the last one.
+    #[test]
+    fn a_look_at_a_file_leaves_its_times_alone() {
+        let path = std::env::temp_dir().join(format!("timer-durable-look-{}", std::process::id()));
+        let mut file = fs::File::create(&path).unwrap();
+        let mut is_exact = || {
+            file.write_all(b"1").unwrap();
+            system::find(&path).unwrap();
+            let looked = SystemTime::now();
+            file.write_all(b"2").unwrap();
+            file.metadata().unwrap().modified().unwrap() >= looked
+        };
+        // The clock of inexact times may tick during a trial.
+        assert!((0..100).any(|_| !is_exact()), "the second write has an exact time");
+        fs::remove_file(path).unwrap();
     }
 }
