@@ -1,8 +1,9 @@
 //! The statement that creates the row of a timeout.
 
 use super::ids::blob;
+use super::lazy_statement::LazyStatement;
 use super::slots::Slots;
-use rusqlite::{CachedStatement, Connection, Result, params};
+use rusqlite::{Connection, Result, params};
 use std::cell::OnceCell;
 use timer_durable::store::Micros;
 use timer_durable::transaction::Insert;
@@ -13,7 +14,7 @@ const CREATE: &str =
 
 /// The statement that creates a row.
 pub(super) struct Create<'c> {
-    insert: CachedStatement<'c>,
+    insert: LazyStatement<'c>,
     /// Whether there are dead letters, whose ids are taken as well.
     has_dead: OnceCell<bool>,
     /// The slots of the timeouts of the batch.
@@ -21,8 +22,8 @@ pub(super) struct Create<'c> {
 }
 
 impl<'c> Create<'c> {
-    pub(super) fn new(db: &'c Connection, now: Micros) -> Result<Self> {
-        Ok(Self { insert: db.prepare_cached(CREATE)?, has_dead: OnceCell::new(), slots: Slots::new(db, now) })
+    pub(super) fn new(db: &'c Connection, now: Micros) -> Self {
+        Self { insert: LazyStatement::new(db, CREATE), has_dead: OnceCell::new(), slots: Slots::new(db, now) }
     }
 
     /// Inserts a row, which is a queued call if it has a rule. Returns `false` if the id or the key
@@ -52,6 +53,6 @@ impl<'c> Create<'c> {
             new.cap,
             new.traceparent
         ];
-        Ok(self.insert.execute(values)? == 1)
+        Ok(self.insert.get()?.execute(values)? == 1)
     }
 }

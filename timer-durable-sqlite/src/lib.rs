@@ -45,6 +45,7 @@ mod foreign;
 mod handle;
 mod holder;
 mod ids;
+mod lazy_statement;
 mod log;
 mod names;
 mod open;

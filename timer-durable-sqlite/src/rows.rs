@@ -3,12 +3,13 @@
 use super::create::Create;
 use super::holder::queued_beside;
 use super::ids::{blob, id};
+use super::lazy_statement::LazyStatement;
 use super::put::{follow, insert};
 use super::queued::QueuedCalls;
 use super::slots::Slots;
 use super::tombstones::Tombstones;
 use super::unreadable::is_of_row;
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, params};
+use rusqlite::{Connection, OptionalExtension, Result, params};
 use timer_durable::TimeoutId;
 use timer_durable::store::Micros;
 use timer_durable::transaction::{Attempt, NextRun, Operation, Outcome, Target};
@@ -24,9 +25,9 @@ pub(super) struct Instance {
 
 /// Executes a batch inside a transaction.
 ///
-/// The statements of the frequent operations are looked up once per batch. None of them needs a
-/// statement journal or a temporary table, which would double the time of a row. That excludes
-/// `returning`, and inserts from a `select`.
+/// The statements of the frequent operations are looked up at most once per batch. None of them
+/// needs a statement journal or a temporary table, which would double the time of a row. That
+/// excludes `returning`, and inserts from a `select`.
 pub(super) fn execute(
     db: &Connection,
     batch: &[Operation],
@@ -35,11 +36,9 @@ pub(super) fn execute(
 ) -> Result<Vec<Outcome>> {
     let now = instance.now;
     let tombstones = Tombstones::new(db, instance.epoch, now);
-    let mut create = Create::new(db, now)?;
-    let mut end = db.prepare_cached(
-        "delete from timer_timeout where id = ?1 and attempt = ?2 and begun is not null and queued is null",
-    )?;
-    let mut begin = Begin { find: db.prepare_cached(FIND)?, update: db.prepare_cached(BEGIN)?, instance };
+    let mut create = Create::new(db, now);
+    let mut end = LazyStatement::new(db, END);
+    let mut begin = Begin { find: LazyStatement::new(db, FIND), update: LazyStatement::new(db, BEGIN), instance };
     let mut execute = |operation: &Operation, calls: &mut QueuedCalls| match operation {
         Operation::Insert(new) => insert(tombstones, &mut create, new, calls),
         Operation::Reset { target, due } => reset(db, target, *due, &mut create.slots),
@@ -47,7 +46,7 @@ pub(super) fn execute(
         Operation::Done { id, attempt, next, then } => {
             let ended = match next {
                 Some(next) => repeat(db, *id, *attempt, *next)?,
-                None => changed(*id, end.execute(params![blob(*id), attempt])?),
+                None => changed(*id, end.get()?.execute(params![blob(*id), attempt])?),
             };
             if ended != Outcome::NotFound {
                 if next.is_none() {
@@ -257,6 +256,7 @@ fn delete_dead(db: &Connection, id: TimeoutId) -> Result<usize> {
     db.prepare_cached("delete from timer_dead where id = ?1")?.execute([blob(id)])
 }
 
+const END: &str = "delete from timer_timeout where id = ?1 and attempt = ?2 and begun is not null and queued is null";
 const FIND: &str = "select attempt + 1, due, topic, forgiven, key, format, payload, period, max_lateness,
         coalesce(planned, due), traceparent, queued is not null
     from timer_timeout where id = ?1 and (begun is null or begun < ?2)";
@@ -264,8 +264,8 @@ const BEGIN: &str = "update timer_timeout set attempt = ?2, begun = ?3, started 
 
 /// The statements that begin an attempt.
 struct Begin<'c> {
-    find: CachedStatement<'c>,
-    update: CachedStatement<'c>,
+    find: LazyStatement<'c>,
+    update: LazyStatement<'c>,
     instance: Instance,
 }
 
@@ -273,7 +273,7 @@ impl Begin<'_> {
     fn execute(&mut self, db: &Connection, id: TimeoutId, calls: &mut QueuedCalls) -> Result<Outcome> {
         let Instance { epoch, now, .. } = self.instance;
         let mut has_call = false;
-        let begun = self.find.query_row(params![blob(id), epoch], |row| {
+        let begun = self.find.get()?.query_row(params![blob(id), epoch], |row| {
             let due = row.get(1)?;
             if due > now {
                 return Ok(Outcome::NotYet(due));
@@ -296,7 +296,7 @@ impl Begin<'_> {
             return Ok(Outcome::NotFound);
         }
         if let Outcome::Begun(attempt) = &begun {
-            self.update.execute(params![blob(id), attempt.attempt, epoch, now])?;
+            self.update.get()?.execute(params![blob(id), attempt.attempt, epoch, now])?;
         }
         Ok(begun)
     }

@@ -30,7 +30,8 @@ impl When {
 /// Returns a duration in microseconds, rounded up, so that nothing is due too early.
 #[must_use]
 pub fn micros(duration: Duration) -> Micros {
-    Micros::try_from(duration.as_nanos().div_ceil(1_000)).unwrap_or(Micros::MAX)
+    let seconds = Micros::try_from(duration.as_secs()).unwrap_or(Micros::MAX);
+    seconds.saturating_mul(1_000_000).saturating_add(duration.subsec_nanos().div_ceil(1_000).into())
 }
 
 /// Returns the duration from one time to another, or zero if the other one is earlier.
