@@ -83,6 +83,7 @@ pub use rusqlite;
 use rusqlite::ErrorCode;
 use schema::{SCHEMA, Schema};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use tally::Tally;
 use timer_durable::StoreError;
 use timer_durable::store::{Divider, Micros, Position, StoreClock};
@@ -92,6 +93,10 @@ use unreadable::UnreadableRows;
 /// The shortest time between two writes of the latest time. Only commits that happen anyway write
 /// it.
 const FLOOR_INTERVAL: Micros = 1_000_000;
+
+/// The time after a look at the files within which a commit begins without another one. The look
+/// after a commit is never left out.
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A store in an SQLite file.
 ///
@@ -134,6 +139,8 @@ pub struct SqliteStore {
     /// The connection is closed before another process may own the file.
     connection: FileConnection,
     owner: Owner,
+    /// The time of the last look at the files that found them at their paths.
+    checked: Option<Instant>,
     /// The error of each call once the path does not lead to the file any more.
     lost: Option<String>,
     log: Log,
@@ -171,6 +178,7 @@ impl SqliteStore {
         let connection = FileConnection { connection, file: owner.file().clone() };
         Ok(Self {
             connection,
+            checked: None,
             lost: None,
             log: Log::new(owner.path()),
             owner,
@@ -215,7 +223,11 @@ impl SqliteStore {
     /// find another file there, or none.
     fn check(&mut self) -> Result<(), StoreError> {
         if self.lost.is_none() {
-            let Err(error) = self.owner.check() else { return Ok(()) };
+            let Err(error) = self.owner.check() else {
+                self.checked = Some(Instant::now());
+                return Ok(());
+            };
+            self.checked = None;
             let why = format!("{error}; open it again");
             if error.kind() != std::io::ErrorKind::NotFound {
                 return Err(StoreError::Failed(why));
@@ -231,7 +243,11 @@ impl SqliteStore {
         &mut self,
         body: impl FnOnce(&mut FileConnection, i64, &StoreClock) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
-        self.check()?;
+        // The look after each commit protects its callers. This one only has to keep the store from
+        // going on with files that are gone.
+        if self.checked.is_none_or(|checked| checked.elapsed() >= CHECK_INTERVAL) {
+            self.check()?;
+        }
         let now = self.clock.now();
         let epoch = self.epoch;
         let writes_floor = now - self.written >= FLOOR_INTERVAL;
