@@ -2,7 +2,7 @@
 //! `/proc/stat`.
 
 use std::fs;
-use std::ops::{AddAssign, Sub};
+use std::ops::AddAssign;
 
 /// A process during which the host took a larger share of the CPU time is run again.
 const MAX_STOLEN: f64 = 0.02;
@@ -43,6 +43,14 @@ impl CpuTime {
         self.share(self.stolen)
     }
 
+    /// Returns the time from `before` to this reading. The kernel lets a column decrease at times.
+    pub(super) fn since(self, before: Self) -> Self {
+        let stolen = self.stolen.saturating_sub(before.stolen);
+        let idle = self.idle.saturating_sub(before.idle);
+        let all = self.all.saturating_sub(before.all).max(stolen + idle);
+        Self { all, idle, stolen }
+    }
+
     fn share(self, ticks: u64) -> f64 {
         if self.all == 0 { 0.0 } else { ticks as f64 / self.all as f64 }
     }
@@ -53,18 +61,6 @@ impl AddAssign for CpuTime {
         self.all += other.all;
         self.idle += other.idle;
         self.stolen += other.stolen;
-    }
-}
-
-impl Sub for CpuTime {
-    type Output = Self;
-
-    /// Returns the time from `before` to this reading. The kernel lets a column decrease at times.
-    fn sub(self, before: Self) -> Self {
-        let stolen = self.stolen.saturating_sub(before.stolen);
-        let idle = self.idle.saturating_sub(before.idle);
-        let all = self.all.saturating_sub(before.all).max(stolen + idle);
-        Self { all, idle, stolen }
     }
 }
 
@@ -101,7 +97,7 @@ mod tests {
 
     #[test]
     fn time_neither_idle_nor_waiting_is_busy() {
-        let passed = CpuTime::parse(AFTER).unwrap() - CpuTime::parse(BEFORE).unwrap();
+        let passed = CpuTime::parse(AFTER).unwrap().since(CpuTime::parse(BEFORE).unwrap());
         assert_eq!((passed.busy(), passed.stolen()), (0.4375, 0.0625));
     }
 
@@ -117,7 +113,7 @@ mod tests {
     fn a_column_that_decreases_has_passed_no_time() {
         let earlier = CpuTime { all: 100, idle: 60, stolen: 3 };
         let later = CpuTime { all: 110, idle: 75, stolen: 2 };
-        assert_eq!(later - earlier, CpuTime { all: 15, idle: 15, stolen: 0 });
+        assert_eq!(later.since(earlier), CpuTime { all: 15, idle: 15, stolen: 0 });
     }
 
     /// Runs with these shares of stolen time in percent. Returns the number of runs and the share

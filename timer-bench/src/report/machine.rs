@@ -28,7 +28,7 @@ impl Machine {
         let before = CpuTime::now();
         thread::sleep(Duration::from_secs(1));
         // The load average of a minute would include the compilation.
-        let busy = (CpuTime::now() - before).busy() * cores as f64;
+        let busy = (CpuTime::now().since(before)).busy() * cores as f64;
         let versions = versions(include_str!("../../../Cargo.lock"));
         let text = format!(
             "{}, {cpu}, {cores} CPUs, {gib} GiB, {}, {}, commit {}\n{}\n{busy:.1} CPUs were busy just before the run{}\n",

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub(super) fn run(folder: &Path, step: &Step, peer: &str, is_quick: bool) -> (Vec<Row>, CpuTime) {
     let before = CpuTime::now();
     let rows = rows_or_reason(folder, step, peer, is_quick);
-    (rows, CpuTime::now() - before)
+    (rows, CpuTime::now().since(before))
 }
 
 fn rows_or_reason(folder: &Path, step: &Step, peer: &str, is_quick: bool) -> Vec<Row> {
