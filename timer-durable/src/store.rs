@@ -11,7 +11,8 @@
 //!
 //! # A store of your own
 //!
-//! A store implements [`Reader`] and [`Store`]. The module [`transaction`](crate::transaction) has
+//! A store implements [`Reader`] and [`Store`], in the order of the chapter
+//! [write a store](crate::book::write_a_store). The module [`transaction`](crate::transaction) has
 //! the meaning of each operation, and `conformance` (feature `conformance`) checks an
 //! implementation. These parts are the same in every store, so it takes them from here:
 //!

@@ -18,7 +18,7 @@
 //!
 //! A file has one owner. The open of a second process, or of a second store in the same process,
 //! fails with [`OpenError::InUse`]. Each batch of calls is one transaction, which redb syncs before
-//! a call answers. The user's own tables can be in the same file: the work of
+//! a call answers. The user's own tables can be in the same file, because the work of
 //! [`DurableTimer::transaction`](timer_durable::DurableTimer::transaction) gets the
 //! [`WriteTransaction`](redb::WriteTransaction) as the
 //! [connection](timer_durable::Transaction::connection).
@@ -28,7 +28,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `store` | the trait: the calls of the keeper, one transaction for each |
+//! | `store` | the trait, with a transaction for each call of the keeper |
 //! | `file` | opening the file, and its transactions and failures |
 //! | `batch` | the operations of a transaction until its commit |
 //! | `rows` | the rows that the operations read and write |

@@ -14,6 +14,7 @@
 //! 11. [The protocol](protocol), and the model that checks it
 //! 12. [Testing](testing) on virtual time
 //! 13. [Traces](traces) with OpenTelemetry
+//! 14. [Write a store](write_a_store) of your own
 //!
 //! The book of `timer-durable-sqlite` has a chapter on backup and restore. That of
 //! `timer-durable-postgres` has chapters on choosing a store and sharing it, on operating it, and
@@ -57,3 +58,6 @@ pub mod testing {}
 
 #[doc = include_str!("traces.md")]
 pub mod traces {}
+
+#[doc = include_str!("write_a_store.md")]
+pub mod write_a_store {}
