@@ -183,7 +183,7 @@ pub const PEERS: &[Entry] = &[
     Entry { name: "netty", what: "Netty's HashedWheelTimer, tick 1 ms", how: How::External(JAVA, external::java) },
     Entry {
         name: "netty-4.2",
-        what: "the same of the Netty whose jar is given",
+        what: "the same, of the Netty whose jar is given",
         how: How::External(JAVA, external::java_with_given_netty),
     },
     Entry { name: "jdk", what: "the JDK's ScheduledThreadPoolExecutor", how: How::External(JAVA, external::java) },
@@ -195,7 +195,19 @@ pub const PEERS: &[Entry] = &[
         how: How::Here(&[(&["durable-sqlite"], store::run::<crate::durable::poller::Poller>)]),
     },
     #[cfg(feature = "durable")]
-    Entry { name: "apalis", what: "apalis, which looks every 100 ms", how: How::External(DURABLE, external::apalis) },
+    Entry { name: "apalis", what: "apalis, which looks every 100 ms", how: How::External(DURABLE, external::queues) },
+    #[cfg(feature = "durable")]
+    Entry {
+        name: "river",
+        what: "River for Rust, which looks every 100 ms",
+        how: How::External(&["durable-postgres"], external::queues),
+    },
+    #[cfg(feature = "durable")]
+    Entry {
+        name: "graphile-worker",
+        what: "graphile_worker for Rust, which looks every 100 ms",
+        how: How::External(&["durable-postgres"], external::queues),
+    },
     Entry {
         name: FLOOR,
         what: "no timer: a clock reading, an allocation, two locks; for durable timeouts, a sync of 4 KB",

@@ -25,7 +25,11 @@ const TINY: &[(&str, &str, &[&str])] = &[
     ("sleepers", "--n 1000 --lead-ms 300", &["ms-late", "cpu-s"]),
     ("queue", "--n 1000", &["cpu-ns/insert", "cpu-ns/reset", "cpu-ns/pair", "cpu-ns/expired"]),
     ("held", "--n 2000", &["us-held-max", "us-call-max"]),
-    ("durable-sqlite", "--ms 1000 --n 4 --threads 2 --rate 100", &["schedules/s", "lives/s", "us-p99", "overdue"]),
+    (
+        "durable-sqlite",
+        "--ms 1000 --n 4 --threads 2 --rate 100 --delay-ms 10",
+        &["schedules/s", "lives/s", "us-p99", "overdue", "us-late-p50"],
+    ),
 ];
 
 /// Runs a workload and returns its rows.

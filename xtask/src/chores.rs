@@ -37,12 +37,12 @@ pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
     cargo(sh, &["build --release -p timer-bench --bins --features durable,peers"])?;
     // By itself, because its locks cost more than those of the others.
     cargo(sh, &["build --release -p timer-bench --bin workload-held --features held"])?;
-    let [alternative, apalis, java] = ["tokio-alt", "apalis", "java"].map(|name| target_dir().join(name));
+    let [alternative, queues, java] = ["tokio-alt", "queues", "java"].map(|name| target_dir().join(name));
     let unstable = flags_and("RUSTFLAGS", "--cfg tokio_unstable");
     let mut builds = vec![
         cmd!(sh, "cargo build --release -p timer-bench --bin workload --features tokio --target-dir {alternative}")
             .env("RUSTFLAGS", unstable),
-        cmd!(sh, "cargo build --release --manifest-path timer-bench/peers/apalis/Cargo.toml --target-dir {apalis}"),
+        cmd!(sh, "cargo build --release --manifest-path timer-bench/peers/queues/Cargo.toml --target-dir {queues}"),
     ];
     let musl = "cargo build --release -p timer-bench --bin workload-mimalloc --features mimalloc --target";
     builds.push(cargo_line(sh, &format!("{musl} {MUSL}"))?);

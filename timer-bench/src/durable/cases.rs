@@ -16,6 +16,9 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// The longest wait for late runs.
 const MAX_LATENESS: Duration = Duration::from_secs(5);
 
+/// The number of timeouts of each delay of which the lateness is measured.
+const DELAYED: usize = 20;
+
 /// The lag of each run, from the due time to the beginning of the handler, on the wall clock.
 type Lags = Receiver<Micros>;
 
@@ -27,8 +30,33 @@ type Lags = Receiver<Micros>;
 pub fn run<S: Subject>(run: &Run, store: &str) -> Result<(), Stop> {
     let (ran, mut lags) = mpsc::channel();
     let subject = S::open(store, Arc::new(move |due| _ = ran.send(now() - due))).map_err(Stop::because)?;
-    for case in [lag, lives, schedules] {
+    for case in [delays, lag, lives, schedules] {
         case(&subject, &mut lags, run).map_err(Stop::because)?;
+    }
+    Ok(())
+}
+
+/// Single timeouts with the same delay, which are scheduled at random times within about a second.
+/// Without the setting `delay-ms` there are none.
+fn delays<S: Subject>(subject: &S, lags: &mut Lags, run: &Run) -> Result<(), String> {
+    for millis in run.settings.list("delay-ms", &[]) {
+        let delay = Duration::from_millis(millis as u64);
+        let mut random = SplitMix64::new(SEED);
+        for _ in 0..DELAYED {
+            subject.submit(delay)?;
+            thread::sleep(Duration::from_micros(random.below(100_000)));
+        }
+        let end = Instant::now() + delay + MAX_LATENESS;
+        let next = |_| lags.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
+        let mut all: Vec<Micros> = (0..DELAYED).map_while(next).collect();
+        all.sort_unstable();
+        let params = format!("delay={millis}ms");
+        for (q, unit) in [(0.5, "us-late-p50"), (1.0, "us-late-max")] {
+            match DELAYED - all.len() {
+                0 => run.figure(&params, quantile(&all, q) as f64, unit),
+                overdue => run.unavailable(&params, unit, &format!("{overdue} of {DELAYED} never ran")),
+            }
+        }
     }
     Ok(())
 }

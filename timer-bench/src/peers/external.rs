@@ -88,14 +88,14 @@ pub(crate) fn in_static_program() -> Result<Command, Stop> {
     built(beside("x86_64-unknown-linux-musl/release/workload-mimalloc")?)
 }
 
-/// Returns the command for apalis, a queue of jobs on SQLite or PostgreSQL.
+/// Returns the command for the queues of jobs on SQLite or PostgreSQL.
 ///
 /// # Errors
 ///
 /// Fails if it is not built.
 #[cfg(feature = "durable")]
-pub(crate) fn apalis() -> Result<Command, Stop> {
-    built(beside("apalis/release/apalis-peer")?)
+pub(crate) fn queues() -> Result<Command, Stop> {
+    built(beside("queues/release/queue-peers")?)
 }
 
 /// Returns a path in the target folder of this program.

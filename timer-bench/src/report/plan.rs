@@ -84,7 +84,7 @@ pub(super) const STEPS: &[Step] = &[
     of(step(1, 16, "instructions", ""), &[OURS, "tokio", FLOOR]),
     by("workload-held", of(step(1, 15, "held", ""), &[OURS])),
     step(1, 8, "durable-sqlite", "--ms 1500"),
-    step(1, 12, "durable-postgres", "--ms 1500"),
+    step(1, 25, "durable-postgres", "--ms 1500 --delay-ms 1000,5000"),
     step(1, 10, "durable-neighbor", "--ms 1500"),
 ];
 

@@ -67,10 +67,13 @@ pub(super) const LINES: &[Line] = &[
     shown("durable", line("durable-sqlite", "callers=64", "schedules/s", "SQLite, 64 callers, schedules per second")),
     shown("durable", line("durable-sqlite", "", "lives/s", "SQLite, 512 in flight, lives per second")),
     shown("durable", line("durable-sqlite", "", "us-p99", "SQLite, lag at 1,000 a second, p99, us")),
+    line("durable-postgres", "callers=1", "schedules/s", "PostgreSQL, 1 caller, schedules per second"),
     shown(
         "durable",
         line("durable-postgres", "callers=64", "schedules/s", "PostgreSQL, 64 callers, schedules per second"),
     ),
+    line("durable-postgres", "delay=1000ms", "us-late-p50", "PostgreSQL, a delay of 1 s is late by, p50, us"),
+    line("durable-postgres", "delay=5000ms", "us-late-p50", "PostgreSQL, a delay of 5 s is late by, p50, us"),
     shown("durable", line("durable-postgres", "", "lives/s", "PostgreSQL, 512 in flight, lives per second")),
     shown("durable", line("durable-postgres", "", "us-p99", "PostgreSQL, lag at 1,000 a second, p99, us")),
 ];
