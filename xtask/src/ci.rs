@@ -16,7 +16,7 @@ use xshell::{Shell, cmd};
 
 use crate::cargo::cargo;
 use crate::chores::{WITHOUT_FEATURES, browser, docs, metrics_e2e, stress};
-use crate::crates::{LIBRARIES, each_feature, features, is_heavy, metadata};
+use crate::crates::{each_feature, is_heavy, library_features, metadata};
 use crate::run::{Failure, Result, flags_and, log_to, need, run};
 use crate::steps::{self, Phase, Step, Work::Call, Work::Cargo};
 use crate::{
@@ -80,6 +80,7 @@ const LONG: &[Step] = &[
     ("recipes", Call(recipes::command)),
     ("musl", Call(platforms::musl)),
     ("i686", Call(platforms::i686)),
+    ("aarch64", Call(platforms::aarch64)),
     ("workflows", Call(platforms::workflows)),
     sanitize::ASAN,
     sanitize::TSAN,
@@ -167,12 +168,9 @@ fn clippy_features(sh: &Shell) -> Result {
 fn msrv(sh: &Shell) -> Result {
     need(&format!("rustup run {MSRV} cargo --version"), &format!("Rust {MSRV} (rustup toolchain install {MSRV})"))?;
     sh.set_var("RUSTUP_TOOLCHAIN", MSRV);
-    let features = features(&metadata(sh)?);
-    let is_supported = |feature: &&str| {
-        let package = feature.split('/').next().unwrap_or_default();
-        LIBRARIES.contains(&package) && *feature != NEEDS_NEWER_COMPILER
-    };
-    let features: Vec<&str> = features.split(',').filter(is_supported).chain(["timer-metrics/protobuf"]).collect();
+    let mut features = library_features(&metadata(sh)?);
+    features.retain(|feature| feature != NEEDS_NEWER_COMPILER);
+    features.push("timer-metrics/protobuf".to_owned());
     cargo(sh, &[&format!("check {{libraries}} --lib --features {}", features.join(","))])
 }
 

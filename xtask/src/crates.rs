@@ -168,6 +168,13 @@ pub(crate) fn features(metadata: &Value) -> String {
     features.join(",")
 }
 
+/// Returns the [`features`] of the libraries.
+pub(crate) fn library_features(metadata: &Value) -> Vec<String> {
+    let features = features(metadata);
+    let is_library = |feature: &&str| LIBRARIES.contains(&feature.split('/').next().unwrap_or_default());
+    features.split(',').filter(is_library).map(str::to_owned).collect()
+}
+
 /// Returns the lines that lint each library without features and with each feature alone that
 /// `is_wanted` chooses. A feature may use an item or a dependency of another feature. A build with
 /// all features, or with the dependencies of the tests, would hide that.
