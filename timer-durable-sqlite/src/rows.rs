@@ -258,9 +258,11 @@ fn delete_dead(db: &Connection, id: TimeoutId) -> Result<usize> {
 
 const END: &str = "delete from timer_timeout where id = ?1 and attempt = ?2 and begun is not null and queued is null";
 const FIND: &str = "select attempt + 1, due, topic, forgiven, key, format, payload, period, max_lateness,
-        coalesce(planned, due), traceparent, queued is not null
+        min(coalesce(planned, due), due), traceparent, queued is not null
     from timer_timeout where id = ?1 and (begun is null or begun < ?2)";
-const BEGIN: &str = "update timer_timeout set attempt = ?2, begun = ?3, started = ?4 where id = ?1";
+/// A planned time behind the due time is a cap, which ends with the attempt.
+const BEGIN: &str = "update timer_timeout
+    set attempt = ?2, begun = ?3, started = ?4, planned = iif(planned < due, planned, null) where id = ?1";
 
 /// The statements that begin an attempt.
 struct Begin<'c> {

@@ -210,7 +210,8 @@ pub(super) static PARTS: [Definition; 16] = [
         },
     },
     // Beside the attempt of an earlier owner, a call may be queued. It has its effect now, and its
-    // row is collected as one that another program has written.
+    // row is collected as one that another program has written. A planned time behind the due time
+    // is a cap, which ends with the attempt.
     Definition {
         part: Part::Begun,
         name: "begun",
@@ -221,6 +222,7 @@ pub(super) static PARTS: [Definition; 16] = [
                 "
     update timer.timeout t set attempt = t.attempt + (t.queued is null)::int, started = (select now from fence),
         begun = case when t.queued is null then ($2)[t.shard + 1] end,
+        planned = case when t.planned < t.due then t.planned end,
         foreign_xid = case when t.queued is not null then (select xid from fence) end
     where t.id = any ({ids}) and t.due <= (select now from fence) and {LIVE}
         and (t.begun is null or t.begun < ($2)[t.shard + 1]) and ($2)[t.shard + 1] is not null

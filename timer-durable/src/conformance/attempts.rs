@@ -205,6 +205,17 @@ fn planned_times<S: Store>(bench: &mut Bench<S>) {
     assert_eq!(times(bench.attempt(id)), (10, 10), "the next run");
     assert!(retry(bench, id, 4, past + 11));
     assert_eq!(times(bench.attempt(id)), (11, 10));
+    let debounced = Insert {
+        key: Some("debounced".to_owned()),
+        if_pending: IfPending::Debounce,
+        cap: Some(past + 90),
+        ..Insert::new(TimeoutId::new(), past, "topic")
+    };
+    let id = debounced.id;
+    bench.insert_as(debounced);
+    assert_eq!(times(bench.attempt(id)), (0, 0), "a cap is no planned time");
+    assert!(retry(bench, id, 1, past + 1));
+    assert_eq!(times(bench.attempt(id)), (1, 0));
 }
 
 fn new_runs<S: Store>(bench: &mut Bench<S>) {

@@ -109,8 +109,9 @@ impl Row {
         self.planned = planned;
     }
 
-    /// Begins the next attempt.
+    /// Begins the next attempt. A planned time behind the due time is a cap, which ends with it.
     pub(super) fn begin(&mut self, epoch: i64, now: Micros) -> Attempt {
+        self.planned = self.planned.filter(|planned| *planned < self.insert.due);
         self.attempt += 1;
         self.begun = epoch;
         self.started = now;
