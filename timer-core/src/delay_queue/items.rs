@@ -181,6 +181,19 @@ impl<T> Items<T> {
         Some((&pending.value, Deadline::from_bits(pending.bits())))
     }
 
+    /// Returns the item in a row of the table and its deadline, or `None` if the row is vacant.
+    #[inline]
+    pub(super) fn get_row(&self, row: usize) -> Option<(&T, Deadline)> {
+        let pending = self.raw.base().tracker.rows.get(row)?.data.as_ref()?;
+        Some((&pending.value, Deadline::from_bits(pending.bits())))
+    }
+
+    /// Returns the key of the item in a row.
+    #[inline]
+    pub(super) fn key(&self, row: usize) -> Key {
+        self.raw.base().tracker.key(row)
+    }
+
     pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         self.raw.base_mut().tracker.find_mut(key)?.data.as_mut().map(|pending| &mut pending.value)
     }

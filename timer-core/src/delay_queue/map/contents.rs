@@ -1,12 +1,10 @@
 //! The entries of a map, whether or not they are due.
 
-use super::{DelayMap, with_user_key};
+use super::{DelayMap, Index, with_user_key};
 use crate::clock;
 use crate::delay_queue::Expired;
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
-use core::mem;
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 impl<K, V, S> DelayMap<K, V, S> {
@@ -65,9 +63,7 @@ impl<K, V, S> DelayMap<K, V, S> {
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
-}
 
-impl<K, V, S: Clone> DelayMap<K, V, S> {
     /// Removes and drops all entries. Their keys find nothing from then on.
     ///
     /// # Examples
@@ -93,12 +89,8 @@ impl<K, V, S: Clone> DelayMap<K, V, S> {
     /// assert_eq!(map.drain().count(), 1);
     /// ```
     pub fn drain(&mut self) -> impl Iterator<Item = Expired<V, K>> + use<K, V, S> {
-        let empty = HashMap::with_hasher(self.keys.hasher().clone());
-        let keys = mem::replace(&mut self.keys, empty);
-        let drained = self.queue.drain();
-        // The `Drop` of a key may panic, so the map is empty before.
-        drop(keys);
-        drained.map(with_user_key)
+        self.index = Index::default();
+        self.queue.drain().map(with_user_key)
     }
 }
 
@@ -115,7 +107,7 @@ impl<K: Eq + Hash, V, S: BuildHasher> DelayMap<K, V, S> {
     where
         K: Borrow<Q>,
     {
-        self.keys.contains_key(key)
+        self.read(key).is_some()
     }
 
     /// Returns a reference to the value of `key`. Returns `None` if its entry has come out or has
@@ -135,7 +127,7 @@ impl<K: Eq + Hash, V, S: BuildHasher> DelayMap<K, V, S> {
     where
         K: Borrow<Q>,
     {
-        self.queue.get(self.keys.get(key)?).map(|(_, value)| value)
+        self.read(key).map(|(value, _)| value)
     }
 
     /// Returns a reference to the value of `key` if its deadline has not passed. Otherwise the same
@@ -161,9 +153,8 @@ impl<K: Eq + Hash, V, S: BuildHasher> DelayMap<K, V, S> {
     where
         K: Borrow<Q>,
     {
-        let items = &self.queue.items;
-        let ((_, value), deadline) = items.get_with_deadline(*self.keys.get(key)?)?;
-        (!deadline.is_due(items.now())).then_some(value)
+        let (value, deadline) = self.read(key)?;
+        (!deadline.is_due(self.queue.items.now())).then_some(value)
     }
 
     /// Returns a reference to the value of `key` and its deadline by one look-up. Otherwise the
@@ -185,7 +176,7 @@ impl<K: Eq + Hash, V, S: BuildHasher> DelayMap<K, V, S> {
     where
         K: Borrow<Q>,
     {
-        let ((_, value), deadline) = self.queue.items.get_with_deadline(*self.keys.get(key)?)?;
+        let (value, deadline) = self.read(key)?;
         Some((value, clock::instant(deadline.nanos())))
     }
 
@@ -204,7 +195,7 @@ impl<K: Eq + Hash, V, S: BuildHasher> DelayMap<K, V, S> {
     where
         K: Borrow<Q>,
     {
-        self.queue.get_mut(self.keys.get(key)?).map(|(_, value)| value)
+        self.queue.get_mut(&self.find(key)?).map(|(_, value)| value)
     }
 
     /// Returns the deadline of `key`. Returns `None` if its entry has come out or has been removed.
@@ -220,11 +211,11 @@ impl<K: Eq + Hash, V, S: BuildHasher> DelayMap<K, V, S> {
     where
         K: Borrow<Q>,
     {
-        self.queue.deadline(self.keys.get(key)?)
+        self.get_with_deadline(key).map(|(_, deadline)| deadline)
     }
 
     /// Makes room for `additional` entries in the tables of keys. The first removal of an entry
-    /// gives back the room if there are more than 1,024 places and less than an eighth is used.
+    /// gives back the room if there are more than 1,024 places and less than a tenth is used.
     ///
     /// # Panics
     ///
@@ -237,7 +228,7 @@ impl<K: Eq + Hash, V, S: BuildHasher> DelayMap<K, V, S> {
     /// DelayMap::<u8, u8>::new(&Timer::new()).reserve(1_000);
     /// ```
     pub fn reserve(&mut self, additional: usize) {
-        self.keys.reserve(additional);
+        self.index.reserve(additional);
         self.queue.reserve(additional);
     }
 
@@ -250,13 +241,13 @@ impl<K: Eq + Hash, V, S: BuildHasher> DelayMap<K, V, S> {
     /// DelayMap::<u8, u8>::new(&Timer::new()).shrink_to_fit();
     /// ```
     pub fn shrink_to_fit(&mut self) {
-        self.keys.shrink_to_fit();
+        self.index.shrink_to_fit();
         self.queue.shrink_to_fit();
     }
 }
 
 /// Inserts entries with their delays from now.
-impl<K: Clone + Eq + Hash, V, S: BuildHasher> Extend<(K, V, Duration)> for DelayMap<K, V, S> {
+impl<K: Eq + Hash, V, S: BuildHasher> Extend<(K, V, Duration)> for DelayMap<K, V, S> {
     fn extend<I: IntoIterator<Item = (K, V, Duration)>>(&mut self, entries: I) {
         entries.into_iter().for_each(|(key, value, delay)| drop(self.insert(key, value, delay)));
     }

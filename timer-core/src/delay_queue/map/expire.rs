@@ -1,12 +1,11 @@
 //! The expiry of the entries of a map.
 
-use super::{DelayMap, with_user_key};
-use crate::delay_queue::{Expired, Key};
+use super::{DelayMap, hash_of, with_user_key};
+use crate::delay_queue::Expired;
 use core::future::poll_fn;
 use core::hash::{BuildHasher, Hash};
 use core::iter;
 use core::task::{Context, Poll, ready};
-use std::collections::HashMap;
 use std::time::Instant;
 
 impl<K, V, S> DelayMap<K, V, S> {
@@ -61,9 +60,7 @@ impl<K: Eq + Hash, V, S: BuildHasher> DelayMap<K, V, S> {
     /// ```
     pub fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Option<Expired<V, K>>> {
         let Some(expired) = ready!(self.queue.poll_expired(cx)) else { return Poll::Ready(None) };
-        forget(&mut self.keys, &expired);
-        self.shrink_if_sparse();
-        Poll::Ready(Some(with_user_key(expired)))
+        Poll::Ready(Some(self.forget(expired)))
     }
 
     /// Returns an entry whose deadline has passed, or `None` if there is none. Does not wait and
@@ -96,9 +93,7 @@ impl<K: Eq + Hash, V, S: BuildHasher> DelayMap<K, V, S> {
     /// ```
     pub fn try_next(&mut self) -> Option<Expired<V, K>> {
         let expired = self.queue.try_next()?;
-        forget(&mut self.keys, &expired);
-        self.shrink_if_sparse();
-        Some(with_user_key(expired))
+        Some(self.forget(expired))
     }
 
     /// Polls for up to `max` entries whose deadlines have passed and appends them to `expired`.
@@ -130,40 +125,15 @@ impl<K: Eq + Hash, V, S: BuildHasher> DelayMap<K, V, S> {
         let before = expired.len();
         expired.push(first);
         // One by one, so that a key whose hash panics takes only its own entry with it.
-        let next = || self.queue.try_next().inspect(|item| forget(&mut self.keys, item));
-        expired.extend(iter::from_fn(next).take(max - 1).map(with_user_key));
-        self.shrink_if_sparse();
+        expired.extend(iter::from_fn(|| self.try_next()).take(max - 1));
         Poll::Ready(expired.len() - before)
     }
-}
 
-/// Removes the key of an entry that has come out.
-fn forget<K: Eq + Hash, V, S: BuildHasher>(keys: &mut HashMap<K, Key, S>, expired: &Expired<(K, V)>) {
-    let Some((key, item)) = keys.remove_entry(&expired.value.0) else { return };
-    // The table may have lost the key in a panic of `Hash` and got it back with a later entry.
-    if item != expired.key {
-        keys.insert(key, item);
-    }
-}
-
-#[cfg(all(test, not(timer_loom)))]
-mod tests {
-    use super::*;
-    use crate::Timer;
-    use std::time::Duration;
-
-    #[test]
-    fn an_entry_leaves_the_key_of_a_later_one() {
-        let (timer, mut driver) = Timer::builder().build_manual().unwrap();
-        let mut map = DelayMap::new(&timer);
-        map.insert("key", 1, Duration::from_secs(1));
-        // A panic of `Hash` while the table grows has this effect.
-        map.keys.clear();
-        map.insert("key", 2, Duration::from_secs(60));
-        driver.advance(Duration::from_secs(1));
-        let Poll::Ready(Some(expired)) = map.poll_expired(&mut Context::from_waker(core::task::Waker::noop())) else {
-            panic!("the first entry is due")
-        };
-        assert_eq!((expired.into_inner(), map.get("key")), (1, Some(&2)));
+    /// Removes an entry that has come out from the hash table.
+    #[inline]
+    fn forget(&mut self, expired: Expired<(K, V)>) -> Expired<V, K> {
+        self.index.remove(hash_of(&self.hash_builder, &expired.value.0), expired.key.index());
+        self.index.shrink_if_sparse();
+        with_user_key(expired)
     }
 }
