@@ -8,14 +8,17 @@
 //! - `benches/` has the benchmarks of single operations for criterion.
 //!
 //! All peers get the same delays from one seeded [generator](random). The files below another one
-//! in this list import only from those above it: `random`, `row`, `settings`, `process`; `out`,
-//! `peer`; `caller`, `callgrind`; `peers`, `workloads`, `durable`; `registry`; `report`.
+//! in this list import only from those above it: `random`, `row`, `settings`, `process`;
+//! `cache_mixes`, `out`, `peer`; `caller`, `callgrind`; `peers`, `workloads`, `durable`;
+//! `registry`; `report`.
 //!
 //! No library depends on this crate, and it is not published.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+#[cfg(feature = "tokio")]
+mod cache_mixes;
 mod caller;
 mod callgrind;
 pub mod durable;

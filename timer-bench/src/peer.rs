@@ -132,4 +132,53 @@ pub(crate) trait Queue {
 
     /// Polls for the next item that is due. Returns `None` if the queue is empty.
     fn poll(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<Option<u64>>;
+
+    /// Returns the next item that is due, without waiting if the queue can do so.
+    #[inline]
+    fn try_next(&mut self, context: &mut std::task::Context<'_>) -> Option<u64> {
+        match self.poll(context) {
+            std::task::Poll::Ready(item) => item,
+            std::task::Poll::Pending => None,
+        }
+    }
+}
+
+/// A map that one task owns, whose entries expire. It is created and used on a runtime.
+#[cfg(feature = "tokio")]
+pub(crate) trait TtlMap {
+    /// The reason why no task can wait for an expiration, if none can.
+    const NO_POLL: Option<&'static str> = None;
+
+    /// Set if a thread of the timer wakes the task that polls.
+    const HAS_THREAD: bool = false;
+
+    /// Creates an empty map.
+    fn new() -> Self;
+
+    /// Returns the value of an entry.
+    fn get(&mut self, key: u64) -> Option<u64>;
+
+    /// Writes an entry that expires `lifetime` from now.
+    fn set(&mut self, key: u64, value: u64, lifetime: Duration);
+
+    /// Changes the value of an entry and not its deadline. Returns `false` if there is none.
+    fn change(&mut self, key: u64, by: impl FnOnce(&mut u64)) -> bool;
+
+    /// Removes an entry.
+    fn remove(&mut self, key: u64);
+
+    /// Does the work that calls have left to do.
+    fn maintain(&mut self) {}
+
+    /// Returns the next deadline, if a task can wait for that by a sleep of its runtime.
+    fn next_deadline(&self) -> Option<std::time::Instant> {
+        None
+    }
+
+    /// Takes out an entry that has expired and returns its value. Does not wait if the map can do
+    /// so.
+    fn try_next(&mut self, context: &mut std::task::Context<'_>) -> Option<u64>;
+
+    /// Polls for the value of the next entry that has expired. Returns `None` if the map is empty.
+    fn poll(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<Option<u64>>;
 }

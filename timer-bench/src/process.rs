@@ -15,6 +15,13 @@ pub(crate) fn cpu() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
+/// Returns the CPU time of the calling thread so far, user and system.
+#[cfg(feature = "tokio")]
+pub(crate) fn thread_cpu() -> Duration {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
 /// Returns the resident memory in bytes.
 pub(crate) fn resident() -> Option<u64> {
     Some(status("/proc/self/status", "VmRSS")? * 1024)

@@ -7,11 +7,11 @@
 use crate::durable::store;
 use crate::out::{Heap, Run, Stop};
 use crate::peer::{FLOOR, OURS, Peer, STATIC};
-#[cfg(feature = "tokio")]
-use crate::peers::tokio;
 #[cfg(feature = "peers")]
-use crate::peers::{async_io, pingora};
+use crate::peers::{async_io, moka, pingora};
 use crate::peers::{btree, external, floor, ours};
+#[cfg(feature = "tokio")]
+use crate::peers::{caches, tokio};
 use crate::settings::{self, Settings};
 use crate::workloads as w;
 use std::process::{Command, ExitCode};
@@ -32,12 +32,16 @@ pub const WORKLOADS: &[(&str, &str)] = &[
     ("futures", "tasks that put a limit on what they wait for"),
     ("sleepers", "a million tasks asleep, due within 200 ms"),
     ("queue", "a delay queue of one task"),
+    ("ttl", "caches whose entries expire, by the mixes of 23 production clusters"),
     ("instructions", "instructions of an operation, and those of them that lock the memory bus"),
     ("timetable", "read how many of a million are due within which time"),
     ("held", "the longest hold of a shard's lock"),
     ("durable-sqlite", "durable timeouts in an SQLite file"),
     ("durable-postgres", "durable timeouts on a new PostgreSQL server"),
     ("durable-neighbor", "durable timeouts beside a topic that hangs, and beside a paused one"),
+    ("growth", "single operations with a thousand to ten million pending"),
+    ("growth-sqlite", "lives and pages with ten thousand to ten million rows in an SQLite file"),
+    ("growth-postgres", "the same on a new PostgreSQL server"),
     ("durable-soak", "ten minutes of durable timeouts on PostgreSQL, which must keep their promises"),
 ];
 
@@ -90,8 +94,20 @@ impl Entry {
 }
 
 /// The workloads of callbacks, which need a [`Peer`].
-const TIMERS: &[&str] =
-    &["schedule", "pair", "reset", "cancel", "crowd", "lateness", "busy", "overload", "idle", "memory", "instructions"];
+const TIMERS: &[&str] = &[
+    "schedule",
+    "pair",
+    "reset",
+    "cancel",
+    "crowd",
+    "lateness",
+    "busy",
+    "overload",
+    "idle",
+    "memory",
+    "growth",
+    "instructions",
+];
 
 /// The workloads of tasks, which need [`Sleeps`](crate::peer::Sleeps).
 #[cfg(feature = "tokio")]
@@ -123,12 +139,16 @@ pub const PEERS: &[Entry] = &[
             (SLEEPS, sleeps::<ours::OurSleeps>),
             #[cfg(feature = "tokio")]
             (&["queue"], w::queue::run::<timer_core::delay_queue::DelayQueue<u64>>),
+            #[cfg(feature = "tokio")]
+            (&["ttl"], w::ttl::run::<timer_core::delay_queue::DelayMap<u64, u64>>),
             (&["timetable"], |run| w::timetable::run(run, WheelKind::Hierarchical)),
             (&["held"], held),
             #[cfg(feature = "durable")]
             (DURABLE, store::run::<crate::durable::ours::Ours>),
             #[cfg(feature = "durable")]
             (&["durable-neighbor"], crate::durable::neighbor::run),
+            #[cfg(feature = "durable")]
+            (&["growth-sqlite", "growth-postgres"], crate::durable::growth::run),
             #[cfg(feature = "durable")]
             (&["durable-soak"], store::soak),
         ]),
@@ -140,6 +160,12 @@ pub const PEERS: &[Entry] = &[
             (TIMERS, timers::<ours::Hashed>),
             (&["timetable"], |run| w::timetable::run(run, WheelKind::Hashed { ticks_per_wheel: 32_768 })),
         ]),
+    },
+    #[cfg(feature = "tokio")]
+    Entry {
+        name: "timer-pair",
+        what: "this workspace, a hash map beside a delay queue",
+        how: How::Here(&[(&["ttl"], w::ttl::run::<caches::Pair<timer_core::delay_queue::DelayQueue<u64>>>)]),
     },
     Entry { name: STATIC, what: "this workspace in a static program on musl, with mimalloc", how: IN_STATIC_PROGRAM },
     #[cfg(feature = "tokio")]
@@ -160,8 +186,17 @@ pub const PEERS: &[Entry] = &[
     #[cfg(feature = "tokio")]
     Entry {
         name: "delay-queue",
-        what: "tokio_util::time::DelayQueue",
-        how: How::Here(&[(&["queue"], w::queue::run::<tokio_util::time::DelayQueue<u64>>)]),
+        what: "tokio_util::time::DelayQueue, for ttl beside a hash map",
+        how: How::Here(&[
+            (&["queue"], w::queue::run::<tokio_util::time::DelayQueue<u64>>),
+            (&["ttl"], w::ttl::run::<caches::Pair<tokio_util::time::DelayQueue<u64>>>),
+        ]),
+    },
+    #[cfg(feature = "peers")]
+    Entry {
+        name: "moka",
+        what: "moka::sync::Cache with an expiry for each entry",
+        how: How::Here(&[(&["ttl"], w::ttl::run::<moka::Moka>)]),
     },
     #[cfg(feature = "peers")]
     Entry {
@@ -213,6 +248,7 @@ pub const PEERS: &[Entry] = &[
         what: "no timer: a clock reading, an allocation, two locks; for durable timeouts, a sync of 4 KB",
         how: How::Here(&[
             (&["pair", "reset", "busy", "instructions"], timers::<floor::Floor>),
+            (&["growth"], w::growth::floor),
             #[cfg(feature = "durable")]
             (&["durable-sqlite"], store::floor),
         ]),
@@ -231,6 +267,7 @@ fn timers<P: Peer>(run: &Run) -> Result<(), Stop> {
         "overload" => w::overload::run::<P>(run),
         "idle" => w::idle::run::<P>(run),
         "memory" => w::memory::run::<P>(run),
+        "growth" => w::growth::run::<P>(run),
         _ => w::instructions::run::<P>(run),
     }
 }

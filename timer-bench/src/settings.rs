@@ -5,8 +5,9 @@ use std::time::Duration;
 
 /// The settings with their meanings. Each workload uses some of them.
 pub const NAMES: &[(&str, &str)] = &[
-    ("n", "timers, pairs, resets or items in all"),
+    ("n", "timers, pairs, resets, calls or items in all; growth: pending ones, a list"),
     ("threads", "calling threads or workers, a list"),
+    ("count", "growth: operations of each kind"),
     ("standing", "other timers that are pending"),
     ("live", "reset: connections of each thread"),
     ("lead-ms", "time from the first call to the first deadline"),
@@ -16,7 +17,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("stall-ms", "overload: time for which a task blocks the timer"),
     ("rate", "durable: timeouts that come due each second"),
     ("delay-ms", "durable: delays of which the lateness is measured, a list"),
-    ("case", "held: 1 for a late round, 2 for a cascade, a list"),
+    ("case", "held: 1 for a late round, 2 for a cascade; ttl: numbers of clusters; a list"),
 ];
 
 /// The values of the settings that were given.
@@ -61,6 +62,11 @@ impl Settings {
         self.given.get(name).map_or_else(|| default.to_vec(), Clone::clone)
     }
 
+    /// Returns the list of sizes `n`. A quick run has only the first two of the default.
+    pub fn sizes(&self, default: &[usize]) -> Vec<usize> {
+        self.list("n", if self.is_quick { &default[..default.len().min(2)] } else { default })
+    }
+
     /// Returns the number `name`, which a quick run does not reduce.
     pub fn choice(&self, name: &str, default: usize) -> usize {
         self.list(name, &[default]).first().copied().unwrap_or(default)
@@ -89,6 +95,7 @@ mod tests {
             [settings.number("n", 1_000), settings.choice("n", 1_000), settings.number("ms", 9)],
             [100, 1_000, 70]
         );
+        assert_eq!((settings.sizes(&[10, 100, 1_000]), settings.sizes(&[])), (vec![10, 100], vec![]));
     }
 
     #[test]

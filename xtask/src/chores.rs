@@ -33,6 +33,7 @@ pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
         args.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
     }
     args.extend(flags.quick.then(|| "--quick".to_owned()));
+    args.extend(flags.growth.then(|| "--growth".to_owned()));
     let jvm = need_jvm(NETTY).inspect_err(|missing| report(&format!("netty, jdk: {}\n", missing.message)));
     cargo(sh, &["build --release -p timer-bench --bins --features durable,peers"])?;
     // By itself, because its locks cost more than those of the others.

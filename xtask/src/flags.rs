@@ -22,6 +22,8 @@ xflags::xflags! {
             optional --quick
             /// Compares with the results in a folder.
             optional --against folder: String
+            /// Measures operations with a thousand to ten million pending instead.
+            optional --growth
         }
         /// Runs the checks that a change must pass and prints the time of each step.
         cmd ci {

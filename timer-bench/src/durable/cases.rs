@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// The number of timeouts that are in flight.
+pub(super) const IN_FLIGHT: usize = 512;
+
 /// A delay that does not come due.
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -111,7 +114,18 @@ pub(super) fn lag_of<S: Subject>(subject: &S, lags: &mut Lags, run: &Run, params
 /// N timeouts are in flight, due at once. Each that runs is replaced by a new one. Up to 64 threads
 /// schedule if calls wait for the disk, else one.
 fn lives<S: Subject>(subject: &S, lags: &mut Lags, run: &Run) -> Result<(), String> {
-    let in_flight = run.settings.choice("n", 512);
+    let in_flight = run.settings.choice("n", IN_FLIGHT);
+    lives_of(subject, lags, run, in_flight, &format!("in-flight={in_flight}"))
+}
+
+/// The same as [`lives`], with a name for the figure.
+pub(super) fn lives_of<S: Subject>(
+    subject: &S,
+    lags: &mut Lags,
+    run: &Run,
+    in_flight: usize,
+    params: &str,
+) -> Result<(), String> {
     let callers = if S::SUBMIT_WAITS { in_flight.clamp(1, 64) } else { 1 };
     let lives = AtomicU64::new(0);
     let over = AtomicBool::new(false);
@@ -146,7 +160,7 @@ fn lives<S: Subject>(subject: &S, lags: &mut Lags, run: &Run) -> Result<(), Stri
         let ended: Result<(), String> = callers.into_iter().try_for_each(joined);
         (ended, rate)
     });
-    run.figure(&format!("in-flight={in_flight}"), rate, "lives/s");
+    run.figure(params, rate, "lives/s");
     ended
 }
 

@@ -4,6 +4,8 @@
 
 pub mod cases;
 #[cfg(feature = "durable")]
+pub(crate) mod growth;
+#[cfg(feature = "durable")]
 pub(crate) mod neighbor;
 #[cfg(feature = "durable")]
 pub(crate) mod ours;

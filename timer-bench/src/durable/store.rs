@@ -25,7 +25,7 @@ pub(super) enum Fresh {
 
 impl Fresh {
     pub(super) fn of(run: &Run) -> Result<Self, Stop> {
-        if run.workload != "durable-postgres" {
+        if !run.workload.ends_with("postgres") {
             let this = std::env::current_exe().map_err(Stop::because)?;
             return Ok(Self::File(this.with_file_name(format!("timer-bench-{}.db", std::process::id()))));
         }

@@ -3,8 +3,12 @@
 #[cfg(feature = "peers")]
 pub(crate) mod async_io;
 pub(crate) mod btree;
+#[cfg(feature = "tokio")]
+pub(crate) mod caches;
 pub(crate) mod external;
 pub(crate) mod floor;
+#[cfg(feature = "peers")]
+pub(crate) mod moka;
 pub(crate) mod ours;
 #[cfg(feature = "peers")]
 pub(crate) mod pingora;

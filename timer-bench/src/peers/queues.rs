@@ -4,7 +4,7 @@ use crate::peer::Queue;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use timer_core::Timer;
-use timer_core::delay_queue::{self, DelayQueue};
+use timer_core::delay_queue::{self, DelayQueue, Expired};
 use tokio_util::time::delay_queue as theirs;
 
 impl Queue for DelayQueue<u64> {
@@ -32,6 +32,11 @@ impl Queue for DelayQueue<u64> {
     #[inline]
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<u64>> {
         self.poll_expired(context).map(|expired| Some(expired?.into_inner()))
+    }
+
+    #[inline]
+    fn try_next(&mut self, _: &mut Context<'_>) -> Option<u64> {
+        self.try_next().map(Expired::into_inner)
     }
 }
 

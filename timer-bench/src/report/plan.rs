@@ -21,6 +21,11 @@ pub(super) struct Step {
 }
 
 impl Step {
+    /// Returns the longest time of a process.
+    pub(super) fn limit(&self) -> Duration {
+        LIMIT.max(Duration::from_secs(4 * self.seconds))
+    }
+
     /// Returns `true` if the step runs the workload on a peer that can do it.
     pub(super) fn includes(&self, peer: &str) -> bool {
         if self.peers.is_empty() { peer != STATIC } else { self.peers.contains(&peer) }
@@ -32,8 +37,9 @@ impl Step {
     }
 }
 
-/// The longest time of a process. After that it is killed, and its figures are not available.
-pub(super) const LIMIT: Duration = Duration::from_secs(40);
+/// The longest time of a process, unless the step expects more than a quarter of it. After that it
+/// is killed, and its figures are not available.
+const LIMIT: Duration = Duration::from_secs(40);
 
 /// The time of a process above which another peer than ours has only one round.
 pub(super) const SLOW: Duration = Duration::from_secs(3);
@@ -80,6 +86,8 @@ pub(super) const STEPS: &[Step] = &[
     step(2, 2, "futures", "--ms 500"),
     step(1, 6, "sleepers", ""),
     step(2, 3, "queue", ""),
+    step(1, 12, "ttl", "--n 60000"),
+    by("workload-mem", step(1, 1, "ttl", "")),
     of(step(1, 8, "timetable", ""), &[OURS, "timer-hashed"]),
     of(step(1, 16, "instructions", ""), &[OURS, "tokio", FLOOR]),
     by("workload-held", of(step(1, 15, "held", ""), &[OURS])),
@@ -88,15 +96,22 @@ pub(super) const STEPS: &[Step] = &[
     step(1, 10, "durable-neighbor", "--ms 1500"),
 ];
 
+/// The steps of a run with `--growth`.
+pub(super) const GROWTH: &[Step] = &[
+    of(step(1, 90, "growth", ""), &[OURS, "tokio", "btree", FLOOR]),
+    of(step(1, 600, "growth-sqlite", ""), &[OURS]),
+    of(step(1, 900, "growth-postgres", ""), &[OURS]),
+];
+
 #[cfg(test)]
 mod tests {
-    use super::{MAX_SECONDS, STEPS, Step};
+    use super::{GROWTH, MAX_SECONDS, STEPS, Step};
     use crate::registry::{PEERS, WORKLOADS};
     use crate::settings::Settings;
 
     #[test]
     fn steps_have_known_workloads_and_settings() {
-        for step in STEPS {
+        for step in STEPS.iter().chain(GROWTH) {
             assert!(WORKLOADS.iter().any(|(name, _)| *name == step.workload), "{}", step.workload);
             assert!(Settings::parse(step.settings.split_whitespace()).is_ok(), "{}", step.settings);
         }

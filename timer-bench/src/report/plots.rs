@@ -15,22 +15,22 @@ const BARS: i32 = 600;
 const BAR: i32 = 16;
 const TITLE: i32 = 30;
 
-const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
+pub(super) const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
 const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xff);
-const OUR: RGBColor = RGBColor(0xd9, 0x54, 0x1e);
-const OTHER: RGBColor = RGBColor(0x7a, 0x93, 0xac);
+pub(super) const OUR: RGBColor = RGBColor(0xd9, 0x54, 0x1e);
+pub(super) const OTHER: RGBColor = RGBColor(0x7a, 0x93, 0xac);
 
 /// The error for a plot that cannot be drawn. No such case is known.
 pub(super) type Fault = DrawingAreaErrorKind<io::Error>;
 
-type Sheet<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type Sheet<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-fn text(size: f64, side: HPos) -> TextStyle<'static> {
+pub(super) fn text(size: f64, side: HPos) -> TextStyle<'static> {
     // `plotters` divides the size of a text by 1.24.
     TextStyle::from(("sans-serif", size * 1.24).into_font()).color(&INK).pos(Pos::new(side, VPos::Center))
 }
 
-fn sheet(height: i32, draw: impl FnOnce(&Sheet<'_>) -> Result<(), Fault>) -> Result<String, Fault> {
+pub(super) fn sheet(height: i32, draw: impl FnOnce(&Sheet<'_>) -> Result<(), Fault>) -> Result<String, Fault> {
     let mut svg = String::new();
     {
         let size = (WIDTH.cast_unsigned(), height.cast_unsigned());

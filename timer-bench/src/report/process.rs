@@ -1,7 +1,7 @@
 //! Running one process of a plan.
 
 use super::host::CpuTime;
-use super::plan::{LIMIT, Step};
+use super::plan::Step;
 use crate::row::Row;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::{self, File};
@@ -46,7 +46,7 @@ fn rows(folder: &Path, step: &Step, peer: &str, is_quick: bool) -> Result<Vec<Ro
         if let Some(status) = child.try_wait().map_err(text)? {
             break Some(status);
         }
-        if begin.elapsed() > LIMIT {
+        if begin.elapsed() > step.limit() {
             if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
                 // It may have ended just now.
                 let _ended = kill_process_group(group, Signal::KILL);
@@ -61,7 +61,7 @@ fn rows(folder: &Path, step: &Step, peer: &str, is_quick: bool) -> Result<Vec<Ro
     let why = match status {
         Some(status) if status.success() => return Ok(rows),
         Some(status) => format!("it failed ({status})"),
-        None => format!("did not end within {LIMIT:?}"),
+        None => format!("did not end within {:?}", step.limit()),
     };
     let peer = peer.to_owned();
     let workload = step.workload.to_owned();

@@ -2,9 +2,9 @@
 
 use super::host::{CpuTime, undisturbed};
 use super::machine::Machine;
-use super::plan::{SLOW, STEPS, Step};
+use super::plan::{GROWTH, SLOW, STEPS, Step};
 use super::results::Results;
-use super::{bounds, plots, process, summary};
+use super::{bounds, growth, plots, process, summary};
 use crate::peer::OURS;
 use crate::registry::{PEERS, WORKLOADS};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -15,12 +15,14 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const USAGE: &str = "bench-report [--only WORKLOAD,..] [--peers PEER,..] [--quick] [--against FOLDER]
+             [--growth]
 
 Runs all workloads on all timers and keeps the results in timer-bench/results, in a folder with the
 name of the CPU. With one of the first three options, only part of that is run, and the results are
 in target/bench. Results of a run of which the host took 1 % of the CPU time are there, too. Ours
 always takes part. --quick divides sizes and times by ten and has one round. --against compares with
-the results in FOLDER.";
+the results in FOLDER. --growth measures instead how operations grow with the number of pending
+timers and of rows, and draws that.";
 
 /// The share of the CPU time that the host must not take in a kept run.
 const MAX_STOLEN: f64 = 0.01;
@@ -31,6 +33,7 @@ struct Options {
     only: Vec<String>,
     peers: Vec<String>,
     is_quick: bool,
+    is_growth: bool,
     against: Option<PathBuf>,
 }
 
@@ -54,6 +57,7 @@ impl Options {
                     options.peers = list(parser.value()?, &PEERS.iter().map(|peer| peer.name).collect::<Vec<_>>())?;
                 }
                 lexopt::Arg::Long("quick") => options.is_quick = true,
+                lexopt::Arg::Long("growth") => options.is_growth = true,
                 lexopt::Arg::Long("against") => options.against = Some(parser.value()?.into()),
                 other => return Err(other.unexpected()),
             }
@@ -76,7 +80,8 @@ impl Options {
 
     /// Returns the steps that are wanted.
     fn steps(&self) -> impl Iterator<Item = &'static Step> {
-        STEPS.iter().filter(|step| self.only.is_empty() || self.only.iter().any(|one| one == step.workload))
+        let all = if self.is_growth { GROWTH } else { STEPS };
+        all.iter().filter(|step| self.only.is_empty() || self.only.iter().any(|one| one == step.workload))
     }
 
     fn rounds(&self, step: &Step) -> usize {
@@ -159,13 +164,19 @@ fn report(options: &Options) -> io::Result<()> {
     println!("about {} minutes", expected.div_ceil(60));
     let measured = measure(options, programs);
     let results = &measured.results;
-    let folder = if options.is_complete() && !measured.is_disturbed() {
+    let mut folder = if options.is_complete() && !measured.is_disturbed() {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("results").join(machine.folder())
     } else {
         programs.with_file_name("bench")
     };
-    let table = format!("{}\n{}", summary::table(results), bounds::table(results));
     let machine = machine.text + &measured.text();
+    if options.is_growth {
+        folder.push("growth");
+        save_growth(results, &machine, &folder)?;
+        println!("\n{machine}\n{}\nwritten to {}", results.to_csv(), folder.display());
+        return Ok(());
+    }
+    let table = format!("{}\n{}", summary::table(results), bounds::table(results));
     save(results, &machine, &table, &folder)?;
     print!("\n{machine}\n{table}");
     if let Some(kept) = kept {
@@ -228,6 +239,14 @@ fn save(results: &Results, machine: &str, table: &str, folder: &Path) -> io::Res
     fs::write(folder.join("overload.svg"), plots::overload(results).map_err(io::Error::other)?)
 }
 
+fn save_growth(results: &Results, machine: &str, folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join("results.csv"), results.to_csv())?;
+    fs::write(folder.join("machine.txt"), machine)?;
+    fs::write(folder.join("timers.svg"), growth::timers(results).map_err(io::Error::other)?)?;
+    fs::write(folder.join("durable.svg"), growth::durable(results).map_err(io::Error::other)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{CpuTime, Measured, Options};
@@ -239,6 +258,8 @@ mod tests {
     #[test]
     fn a_run_without_options_is_complete() {
         assert!(parse("").unwrap().is_complete() && parse("--against a").unwrap().is_complete());
+        let growth = parse("--growth --only growth").unwrap();
+        assert_eq!(growth.steps().map(|step| step.workload).collect::<Vec<_>>(), ["growth"]);
         assert!(!parse("--quick").unwrap().is_complete() && !parse("--only pair").unwrap().is_complete());
     }
 

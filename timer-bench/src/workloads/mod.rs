@@ -6,6 +6,7 @@ pub(crate) mod cancel;
 pub(crate) mod crowd;
 #[cfg(feature = "tokio")]
 pub(crate) mod futures;
+pub(crate) mod growth;
 #[cfg(feature = "held")]
 pub(crate) mod held;
 pub(crate) mod idle;
@@ -21,3 +22,5 @@ pub(crate) mod schedule;
 #[cfg(feature = "tokio")]
 pub(crate) mod sleepers;
 pub(crate) mod timetable;
+#[cfg(feature = "tokio")]
+pub(crate) mod ttl;
