@@ -2,12 +2,19 @@
 //!
 //! [`TimedStreamExt`] adds `timeout`, `throttle`, `debounce` and `chunks_timeout` to all streams.
 //!
+//! On tokio, `OnTokio` takes expired items without a wake-up by the timer's thread. It needs the
+//! feature `tokio-time`.
+//!
 //! A stream with many due items yields after 128 of them, so it does not keep its thread from other
 //! tasks. With the feature `tokio-time`, the items use up the task's cooperative budget on tokio.
 
 mod combinators;
+#[cfg(feature = "tokio-time")]
+mod on_tokio;
 
 pub use combinators::{ChunksTimeoutStream, DebounceStream, ThrottleStream, TimedStreamExt, TimeoutStream};
+#[cfg(feature = "tokio-time")]
+pub use on_tokio::{Expires, OnTokio};
 
 use core::hash::{BuildHasher, Hash};
 use core::pin::Pin;

@@ -3,6 +3,7 @@
 
 use timer_adapters::tokio::{runtime, time};
 use timer_adapters::{hyper, quinn, stream, tower};
+use timer_core::delay_queue::DelayQueue;
 
 include!("../../../timer-core/tests/auto_traits/macros.rs");
 
@@ -29,6 +30,8 @@ auto_traits! {
     stream::DelayQueueStream<Task>: 1 0 1 0,
     stream::IntervalStream: 1 1 1 1,
     stream::IntervalStream<time::Interval>: 1 1 1 1,
+    stream::OnTokio<DelayQueue<()>>: 1 1 1 0,
+    stream::OnTokio<DelayQueue<Task>>: 1 0 1 0,
     stream::ThrottleStream<stream::IntervalStream>: 1 1 1 1,
     stream::TimeoutStream<stream::IntervalStream>: 1 1 1 1,
     runtime::Builder: 1 1 1 0,

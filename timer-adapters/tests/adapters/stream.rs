@@ -2,7 +2,7 @@
 
 use futures::StreamExt;
 use std::time::Duration;
-use timer_adapters::stream::{DelayMapStream, DelayQueueStream, IntervalStream, TimedStreamExt};
+use timer_adapters::stream::{DelayMapStream, DelayQueueStream, IntervalStream, OnTokio, TimedStreamExt};
 use timer_core::Timer;
 use timer_core::delay_queue::{DelayMap, DelayQueue, Expired};
 
@@ -108,6 +108,30 @@ fn streams_yield_what_their_sources_do() {
     map.insert("a", 1, SECOND);
     let entries: Vec<_> = driver.block_on(DelayMapStream::new(map).map(|entry| entry.key()).collect());
     assert_eq!(entries, ["a", "b"]);
+}
+
+#[test]
+fn a_sleep_of_tokio_takes_the_place_of_the_timers_thread() {
+    const MINUTE: Duration = Duration::from_secs(60);
+    timer_adapters::tokio::paused(async {
+        let timer = Timer::current();
+        let begin = timer.now();
+        let mut map = OnTokio::new(DelayMap::new(&timer));
+        assert!(map.next().await.is_none(), "it is empty");
+        map.as_mut().extend([("b", 2, 2 * MINUTE), ("a", 1, MINUTE), ("c", 3, 3 * MINUTE)]);
+        let wait = tokio::time::timeout(MINUTE / 2, map.next());
+        assert!(wait.await.is_err() && timer.pending_timeouts() == 0, "the timer waits for nothing");
+        map.as_mut().reset("a", 4 * MINUTE);
+        map.as_mut().insert("d", 4, MINUTE / 4);
+        let times: Vec<_> = map.by_ref().map(|entry| (entry.key(), timer.now() - begin)).collect().await;
+        let minutes = |quarters: u32| quarters * MINUTE / 4;
+        assert_eq!(times, [("d", minutes(3)), ("b", minutes(8)), ("c", minutes(12)), ("a", minutes(18))]);
+
+        let mut queue = OnTokio::from(DelayQueue::new(&timer));
+        queue.as_mut().insert(5, MINUTE);
+        assert_eq!(queue.next().await.map(Expired::into_inner), Some(5));
+        assert!(queue.as_ref().is_empty() && queue.into_inner().try_next().is_none());
+    });
 }
 
 /// Returns a stream of numbers, each of which comes after its delay in milliseconds.
