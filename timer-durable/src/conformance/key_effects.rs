@@ -120,7 +120,8 @@ fn check<S: Store>(bench: &mut Bench<S>, call: &Insert, id: TimeoutId, holder: &
         return Some(Position { due, id });
     }
     let attempt = bench.attempt(id);
-    // A cap ends with the first attempt, so the next run of a periodic timeout counts from the due time.
+    // A cap ends with the first attempt. The next run of a periodic timeout counts from the due
+    // time.
     assert_eq!((attempt.due, attempt.planned), (due, planned.map_or(due, |planned| planned.min(due))), "{what}");
     let has_contents = matches!(first, KeyEffect::Updated { .. } | KeyEffect::Replaced);
     assert_eq!(attempt.payload == call.payload, has_contents, "{what}");
