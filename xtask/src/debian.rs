@@ -46,6 +46,9 @@ pub(crate) fn postgres(sh: &Shell) -> Result<[PathBuf; 2]> {
 
 /// Unpacks packages with all that they depend on.
 fn unpack(sh: &Shell, root: &Path, packages: &[String]) -> Result {
+    if std::env::consts::ARCH != "x86_64" {
+        return Err(Failure::skipped("CPU of the architecture x86_64"));
+    }
     need("apt-get --version", "apt-get")?;
     if !Path::new(KEYRING).is_file() {
         return Err(Failure::skipped("keys of Debian (apt-get install debian-archive-keyring)"));

