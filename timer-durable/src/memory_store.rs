@@ -58,7 +58,7 @@ struct Inner {
     epoch: u32,
     rows: MemoryRows,
     paused: BTreeSet<String>,
-    /// The operations of the work of the user that runs.
+    /// The operations of the user's work while it runs.
     work: Option<RowBatch>,
     /// The timeouts that queued calls have created or changed, for the next upkeep.
     settled: Vec<(Position, String)>,
@@ -328,7 +328,7 @@ impl StoreTransaction for MemoryStore {
         Some(self.now())
     }
 
-    /// Executes an operation in the work that runs, or by itself if none runs.
+    /// Executes an operation in the user's work if it runs, or else by itself.
     fn execute(&mut self, operation: &Operation) -> Result<Outcome, StoreError> {
         let mut inner = self.lock();
         let Some(mut batch) = inner.work.take() else {

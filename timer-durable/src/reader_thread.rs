@@ -61,7 +61,8 @@ impl ReaderThread {
 }
 
 fn run(mut connect: Connect, inbox: Inbox) {
-    // The connection is dropped first, and then the sign that the thread lives.
+    // The drop of `_lives` tells `close` that the thread has ended. The connection is dropped
+    // before.
     let (reads, _lives) = inbox;
     let mut open: Option<Box<dyn Reader>> = None;
     loop {

@@ -4,12 +4,13 @@ use crate::time::{Micros, VIRTUAL_START, between, micros};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The wall clock, which never goes back, or a time that stands still, for a store that belongs to
-/// one process. Clones are handles of the same clock, for the readers of the store.
+/// The clock of a store that belongs to one process. It follows the wall clock but never goes back,
+/// or it stands still on virtual time. Clones are handles of the same clock, for the readers of the
+/// store.
 ///
 /// A store writes the latest time that it has used into its file, with each commit or at least
-/// every few seconds, and begins with that time at the next open. So a clock that has stepped back
-/// while the process was down runs nothing early.
+/// every few seconds, and starts the clock with that time when it is opened again. So nothing runs
+/// early if the wall clock has stepped back while the process was down.
 ///
 /// # Examples
 ///
@@ -85,8 +86,8 @@ impl State {
         if self.is_virtual {
             return self.floor.max(VIRTUAL_START);
         }
-        // Rounded up, so that a delay which counts from here is not too short. No handler starts
-        // within this microsecond, because the attempt is committed before it runs.
+        // Rounds up, so that a delay that starts here is not too short. No handler starts within
+        // this microsecond, because the attempt is committed before it runs.
         micros(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO))
     }
 }

@@ -9,16 +9,16 @@ use crate::transaction::{Attempt, Insert, KeyHolder};
 /// A timeout that has not ended, or a call that is [queued](crate::transaction::Outcome::Queued),
 /// as [`Rows`](super::Rows) keeps it.
 ///
-/// [`new`](Self::new) returns a row of which the store that reads one back sets the fields.
+/// A store that reads a row back creates it by [`new`](Self::new) and then sets its fields.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Row {
     /// The contents, with the id and the due time of the row. A store need not keep its
-    /// [`cap`](Insert::cap), but [`planned`](Self::planned). Its `if_pending` matters for a queued
-    /// call only.
+    /// [`cap`](Insert::cap), but must keep [`planned`](Self::planned). Its `if_pending` matters
+    /// only for a queued call.
     pub insert: Insert,
-    /// The due time of the run before its first retry, or `None` if it is the due time. That of a
-    /// row without an attempt is the cap of its insert.
+    /// The due time of the run before its first retry, or `None` if it is the due time. Before the
+    /// first attempt, this is the cap of the insert.
     pub planned: Option<Micros>,
     /// The number of attempts that have begun.
     pub attempt: u32,

@@ -25,58 +25,58 @@ pub trait Rows {
     ///
     /// # Errors
     ///
-    /// The database has failed, as in all methods.
+    /// Fails if the database fails, as all methods do.
     fn get(&mut self, id: TimeoutId) -> Result<Option<Row>, Self::Error>;
 
     /// Returns the row that [holds](Row::held_key) the key.
     ///
     /// # Errors
     ///
-    /// The database has failed.
+    /// Fails if the database fails.
     fn holder(&mut self, topic: &str, key: &str) -> Result<Option<Row>, Self::Error>;
 
-    /// Writes a row in the place of the one with its id, if there is one. Its topic and its key are
-    /// always the same, but its [`position`](Row::position) may be another one, and it may hold its
-    /// key from now on. No other row holds this key.
+    /// Writes a row, which replaces the row with its id if there is one. The topic and the key of a
+    /// row never change, but its [`position`](Row::position) may, and it may begin to hold its key.
+    /// No other row holds this key.
     ///
     /// # Errors
     ///
-    /// The database has failed.
+    /// Fails if the database fails.
     fn put(&mut self, row: &Row) -> Result<(), Self::Error>;
 
     /// Removes a row. The row may not exist.
     ///
     /// # Errors
     ///
-    /// The database has failed.
+    /// Fails if the database fails.
     fn remove(&mut self, id: TimeoutId) -> Result<(), Self::Error>;
 
     /// Returns a dead letter.
     ///
     /// # Errors
     ///
-    /// The database has failed.
+    /// Fails if the database fails.
     fn letter(&mut self, id: TimeoutId) -> Result<Option<DeadLetter>, Self::Error>;
 
     /// Writes a new dead letter.
     ///
     /// # Errors
     ///
-    /// The database has failed.
+    /// Fails if the database fails.
     fn put_letter(&mut self, letter: &DeadLetter) -> Result<(), Self::Error>;
 
     /// Removes a dead letter.
     ///
     /// # Errors
     ///
-    /// The database has failed.
+    /// Fails if the database fails.
     fn remove_letter(&mut self, id: TimeoutId) -> Result<(), Self::Error>;
 
     /// Returns `true` if the id has a tombstone.
     ///
     /// # Errors
     ///
-    /// The database has failed.
+    /// Fails if the database fails.
     fn has_tombstone(&mut self, id: TimeoutId) -> Result<bool, Self::Error>;
 
     /// Leaves a tombstone. The store may remove some of those before
@@ -84,14 +84,14 @@ pub trait Rows {
     ///
     /// # Errors
     ///
-    /// The database has failed.
+    /// Fails if the database fails.
     fn put_tombstone(&mut self, id: TimeoutId, now: Micros) -> Result<(), Self::Error>;
 }
 
 /// The operations of one transaction, for a store that keeps [`Rows`].
 ///
-/// It has the meaning of each [`Operation`], which a store with a language of its own, such as SQL,
-/// writes in that language. The store makes a new one for each transaction.
+/// It implements each [`Operation`]. A store whose database has a language of its own, such as SQL,
+/// implements them in that language instead. A store makes a new batch for each transaction.
 ///
 /// | method of the store | calls |
 /// |---|---|
@@ -101,7 +101,7 @@ pub trait Rows {
 #[derive(Clone, Debug)]
 pub struct RowBatch {
     epoch: i64,
-    /// The queued calls whose attempts have ended, and which have not had their effect.
+    /// The queued calls whose attempts have ended, but which have not taken effect yet.
     unsettled: Vec<TimeoutId>,
     /// The timeouts that queued calls have created or changed.
     settled: Vec<(Position, String)>,
@@ -116,12 +116,12 @@ impl RowBatch {
         Self { epoch, unsettled: Vec::new(), settled: Vec::new() }
     }
 
-    /// Executes operations at `now`, and after each of them the queued call whose attempt it has
-    /// ended. Returns one outcome for each operation.
+    /// Executes operations at `now`. After an operation that ends an attempt, the call that is
+    /// queued beside the attempt takes effect. Returns one outcome for each operation.
     ///
     /// # Errors
     ///
-    /// The first error of the rows.
+    /// Returns the first error of `rows`.
     pub fn write<R: Rows>(
         &mut self,
         rows: &mut R,
@@ -136,23 +136,23 @@ impl RowBatch {
         operations.iter().map(execute).collect()
     }
 
-    /// Executes one operation of the user's work at `now`. Queued calls have their effect when the
-    /// batch is [finished](Self::finish).
+    /// Executes one operation of the user's work at `now`. Queued calls take effect when the batch
+    /// is [finished](Self::finish).
     ///
     /// # Errors
     ///
-    /// The error of the rows.
+    /// Returns the error of `rows`.
     pub fn execute<R: Rows>(&mut self, rows: &mut R, operation: &Operation, now: Micros) -> Result<Outcome, R::Error> {
         self.run(rows, now).execute(operation)
     }
 
-    /// Lets the queued calls have their effect whose attempts have ended. Returns the timeouts that
-    /// queued calls of the whole batch have created or changed. After the commit, the store reports
-    /// them by [`Upkeep::foreign`](super::Upkeep::foreign).
+    /// Lets queued calls take effect if their attempts have ended. Returns the timeouts that queued
+    /// calls of the whole batch have created or changed. After the commit, the store reports them
+    /// by [`Upkeep::foreign`](super::Upkeep::foreign).
     ///
     /// # Errors
     ///
-    /// The error of the rows.
+    /// Returns the error of `rows`.
     pub fn finish<R: Rows>(mut self, rows: &mut R, now: Micros) -> Result<Vec<(Position, String)>, R::Error> {
         self.run(rows, now).settle()?;
         Ok(self.settled)

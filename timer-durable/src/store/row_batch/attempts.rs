@@ -1,4 +1,4 @@
-//! The begin of an attempt, and its ends.
+//! The start and the ends of an attempt.
 
 use super::{Rows, Run};
 use crate::TimeoutId;
@@ -17,7 +17,7 @@ impl<R: Rows> Run<'_, R> {
         let queued = self.queued_beside(&row)?;
         row.queued = None;
         if let Some(queued) = queued {
-            // The attempt of an earlier instance has ended, and the call has its effect first.
+            // The attempt of an earlier instance has ended, so the queued call takes effect first.
             self.batch.unsettled.push(queued.insert.id);
             row.begun = Row::ENDED;
             self.rows.put(&row)?;
@@ -41,7 +41,7 @@ impl<R: Rows> Run<'_, R> {
             None => self.end(id)?,
         }
         for then in then {
-            // The id may be older than a caller may use it, because the attempt has taken long.
+            // The id may be too old for a caller, because the attempt may have taken long.
             if !self.is_used(then.id)? && matches!(self.insert_new(then)?, Outcome::Kept(_)) {
                 then.report_taken_key();
             }
@@ -118,7 +118,7 @@ impl<R: Rows> Run<'_, R> {
         Ok(Some(row))
     }
 
-    /// Plans the next run of a periodic timeout, whose attempts count anew.
+    /// Plans the next run of a periodic timeout and counts its attempts anew.
     fn repeat(&mut self, mut row: Row, next: Micros) -> Result<(), R::Error> {
         row.forgiven = row.attempt;
         self.move_to(row, next, None)

@@ -34,8 +34,8 @@ impl<R: Rows> Run<'_, R> {
         Ok(Outcome::Created { replaced })
     }
 
-    /// Lets an insert have its effect on the timeout that has its key, or on the call that is
-    /// queued. Returns `None` if the insert has ended it and takes its place.
+    /// Applies an insert to the timeout that has its key, or to the call that is queued. Returns
+    /// `None` if the insert has ended that row and takes its place.
     pub(super) fn affect(&mut self, mut holder: Row, insert: &Insert) -> Result<Option<Outcome>, R::Error> {
         let id = holder.insert.id;
         match insert.effect_on(&holder.as_holder(), self.now) {

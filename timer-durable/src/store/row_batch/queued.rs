@@ -1,8 +1,8 @@
 //! Calls that are queued beside running attempts.
 //!
-//! A queued call is a row whose epoch never ends, so nothing begins it. The row of the attempt
-//! names it. When the attempt ends, the call becomes the pending timeout of its key, or has its
-//! effect on the timeout that has the key then.
+//! A queued call is a row whose epoch never ends, so no instance begins it. The row of the attempt
+//! contains its id. When the attempt ends, the call becomes the pending timeout of its key, or
+//! changes the timeout that has the key by then.
 
 use super::{Rows, Run};
 use crate::store::row::Row;
@@ -30,7 +30,7 @@ impl<R: Rows> Run<'_, R> {
         Ok(queued.filter(Row::is_queued))
     }
 
-    /// Lets the calls have their effect whose attempts have ended.
+    /// Lets queued calls take effect if their attempts have ended.
     pub(super) fn settle(&mut self) -> Result<(), R::Error> {
         for id in std::mem::take(&mut self.batch.unsettled) {
             let Some(mut call) = self.rows.get(id)?.filter(Row::is_queued) else { continue };
