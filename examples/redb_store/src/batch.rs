@@ -1,4 +1,4 @@
-//! The operations of a transaction, from its begin until the store commits it.
+//! The operations of a transaction, from its start until the store commits it.
 
 use crate::file::failed;
 use crate::rows::RedbRows;
@@ -15,7 +15,7 @@ pub(crate) struct Batch<'t> {
     clock: &'t StoreClock,
 }
 
-/// The facts that the store keeps in memory after the commit.
+/// The values that the store keeps in memory after the commit.
 pub(crate) struct Written {
     /// The number of rows.
     pub(crate) pending: u64,

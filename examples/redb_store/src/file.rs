@@ -1,4 +1,4 @@
-//! The database file: opening it, and its transactions.
+//! The database file, which is opened here, and its transactions.
 
 use crate::rows::RedbRows;
 use crate::tables::{FLOOR, META, PAUSED, VERSION};
@@ -35,8 +35,8 @@ impl File {
         &self.path
     }
 
-    /// Opens the file, or opens it again. After a failure of the disk redb does not use a file any
-    /// more until that. Returns the latest time on the store's clock.
+    /// Opens the file, or opens it again. After a failure of the disk, redb does not use a file
+    /// until it is opened again. Returns the latest time on the store's clock.
     pub(crate) fn open(&self) -> Result<Micros, OpenError> {
         self.close();
         let database = Builder::new().set_cache_size(CACHE).create(&self.path).map_err(|error| match error {
@@ -62,7 +62,8 @@ impl File {
         self.begin(Database::begin_read)
     }
 
-    /// Begins a transaction. Only the thread of the keeper writes, so it waits for nobody.
+    /// Begins a transaction. Only the thread of the keeper writes, so this never waits for another
+    /// transaction.
     pub(crate) fn begin_write(&self) -> Result<WriteTransaction, StoreError> {
         self.begin(Database::begin_write)
     }
@@ -103,25 +104,26 @@ fn prepare(database: &Database) -> Result<(Option<i64>, Micros), Error> {
 
 /// Commits a transaction. The file is synced before this returns, unless the clock is virtual.
 pub(crate) fn commit(mut transaction: WriteTransaction, is_virtual: bool) -> Result<(), StoreError> {
-    // No test survives its machine.
+    // A test on virtual time does not go on after a crash of its machine.
     let durability = if is_virtual { Durability::None } else { Durability::Immediate };
     transaction.set_durability(durability).map_err(failed)?;
     transaction.commit().map_err(|error| StoreError::InDoubt(error.to_string()))
 }
 
-/// Returns the error of a transaction that was not committed. The keeper joins again after it, and
-/// the file is then opened again.
+/// Returns the error of a transaction that was not committed. The keeper then calls `rejoin`, which
+/// opens the file again.
 pub(crate) fn failed<E: Into<Error>>(error: E) -> StoreError {
     StoreError::Disconnected(error.into().to_string())
 }
 
-/// The failure of the open of a file.
+/// The reason why a file cannot be opened.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
     /// Another process, or another store of this process, has the file open.
     InUse(PathBuf),
-    /// The file has tables of this version, or only those of another program.
+    /// The file has tables of this other version. If it is `None`, the file has only tables of
+    /// another program.
     Version(PathBuf, Option<i64>),
     /// The file cannot be used, or it is no file of redb.
     Failed(PathBuf, Error),

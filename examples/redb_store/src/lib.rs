@@ -1,4 +1,5 @@
-//! A store of durable timeouts in one file, on [redb](https://docs.rs/redb), which is Rust alone.
+//! A store of durable timeouts in one file, on [redb](https://docs.rs/redb), which is written in
+//! Rust alone.
 //!
 //! ```no_run
 //! use redb_store::RedbStore;
@@ -16,9 +17,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A file has one owner. The open of a second process, or of a second store in the same process,
+//! A file has one owner. Opening it in a second process, or by a second store in the same process,
 //! fails with [`OpenError::InUse`]. Each batch of calls is one transaction, which redb syncs before
-//! a call answers. The user's own tables can be in the same file, because the work of
+//! the calls are answered. The user's own tables can be in the same file, because the work of
 //! [`DurableTimer::transaction`](timer_durable::DurableTimer::transaction) gets the
 //! [`WriteTransaction`](redb::WriteTransaction) as the
 //! [connection](timer_durable::Transaction::connection).
@@ -28,17 +29,17 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `store` | the trait, with a transaction for each call of the keeper |
-//! | `file` | opening the file, and its transactions and failures |
+//! | `store` | the implementation of the trait, with a transaction for each call of the keeper |
+//! | `file` | the file, how it is opened, its transactions and its failures |
 //! | `batch` | the operations of a transaction until its commit |
 //! | `rows` | the rows that the operations read and write |
 //! | `forms` | the form of a row in a table |
 //! | `tables` | the tables of the file |
 //! | `reader` | the reads, from one moment of the same tables |
 //!
-//! After a crash, redb checks the whole file at its next open, unless each commit also saves which
-//! pages are free ([`set_quick_repair`](redb::WriteTransaction::set_quick_repair)). That makes a
-//! commit slower, and a file of many gigabytes needs it.
+//! After a crash, redb checks the whole file when it is opened, unless each commit also saves the
+//! list of free pages ([`set_quick_repair`](redb::WriteTransaction::set_quick_repair)). Saving the
+//! list makes a commit slower, but a file of many gigabytes needs it.
 #![forbid(unsafe_code)]
 
 mod batch;

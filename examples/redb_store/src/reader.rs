@@ -1,4 +1,4 @@
-//! The reads of a file, beside the keeper and by it.
+//! The reads of a file by the keeper and by other threads.
 
 use crate::file::{File, failed};
 use crate::forms;
@@ -102,7 +102,7 @@ impl View {
         let order = |row: &PendingRow| (row.key.clone(), row.state == TimeoutState::Queued);
         let after = after.map(order);
         let from = after.as_ref().and_then(|(key, _)| key.as_deref()).unwrap_or(prefix);
-        // No text is between a topic and the same with a NUL.
+        // No text sorts between a topic and the same topic with a NUL behind it.
         let behind = format!("{topic}\0");
         let end = end.as_deref().map_or((&*behind, ""), |end| (topic, end));
         let mut rows = Vec::new();

@@ -1,7 +1,7 @@
 //! The rows of an open transaction.
 //!
-//! Each row has one place in the list of its topic, and a row that holds a key has it in [`KEYS`].
-//! Nothing else writes these tables.
+//! Each row has one place in the list of its topic, and a row that holds a key has an entry in
+//! [`KEYS`]. Nothing else writes these tables.
 
 use crate::forms;
 use crate::tables::{DEAD, KEYS, LISTS, Place, StoredLetter, StoredRow, TIMEOUTS, TOMBSTONES};
@@ -9,7 +9,7 @@ use redb::{Error, ReadableTable, ReadableTableMetadata, Table, WriteTransaction}
 use timer_durable::store::{Micros, Row, Rows};
 use timer_durable::{DeadLetter, TimeoutId};
 
-/// The largest number of old tombstones that a new one removes.
+/// The largest number of old tombstones that are removed when a new one is left.
 const MAX_REMOVED: usize = 16;
 
 pub(crate) struct RedbRows<'t> {
@@ -94,7 +94,8 @@ impl Rows for RedbRows<'_> {
         Ok(self.tombstones.get(id.as_u128())?.is_some())
     }
 
-    /// The ids begin with the times at which they were made, so the oldest ones come first.
+    /// Leaves a tombstone and removes some old ones. Ids begin with the times at which they were
+    /// made, so the oldest ones come first.
     fn put_tombstone(&mut self, id: TimeoutId, now: Micros) -> Result<(), Error> {
         self.tombstones.insert(id.as_u128(), ())?;
         let oldest = TimeoutId::oldest_repeatable(now).as_u128();

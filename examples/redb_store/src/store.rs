@@ -1,4 +1,4 @@
-//! The store's side of the trait.
+//! The implementation of the trait of stores.
 
 use crate::batch::{Batch, Written};
 use crate::file::{self, File, OpenError, failed};
@@ -15,8 +15,8 @@ use timer_durable::store::{
 use timer_durable::transaction::{Operation, Outcome, Target, are_accepted};
 use timer_durable::{Counts, DeadLetter, Filter, PendingRow, StoreError, TimeoutId, TopicDue};
 
-/// The longest sleep of the keeper while timeouts wait for the wall clock. Nothing tells it of a
-/// step forward or of a suspend.
+/// The longest sleep of the keeper while timeouts wait for the wall clock. Nothing tells the keeper
+/// when the clock steps forward or when the machine was suspended.
 const MAX_SLEEP: Duration = Duration::from_secs(30);
 
 /// A store of timeouts in a file of redb.
@@ -25,7 +25,7 @@ pub struct RedbStore {
     file: Arc<File>,
     reader: RedbReader,
     clock: StoreClock,
-    /// The number of this instance. An attempt with an earlier one belongs to a process that has
+    /// The number of this instance. An attempt with an earlier number belongs to a process that has
     /// ended.
     epoch: i64,
     pending: u64,
@@ -63,7 +63,8 @@ impl RedbStore {
     }
 }
 
-/// The file is free for its next owner when the store is dropped, even if a reader is not.
+/// Closes the file when the store is dropped, so that it is free for its next owner even while a
+/// reader exists.
 impl Drop for RedbStore {
     fn drop(&mut self) {
         self.file.close();

@@ -8,8 +8,8 @@ use redb::{TableDefinition, Value};
 /// The timeouts that have not ended, and the calls that are queued, by id.
 pub(crate) const TIMEOUTS: TableDefinition<u128, StoredRow> = TableDefinition::new("timer_timeouts");
 
-/// The list of each topic. A place in it has the epoch of its row in `begun`, so the pages of a
-/// list are read without the rows.
+/// The list of each topic. The value of a place is the epoch in `begun` of its row, so the pages of
+/// a list are read without the rows.
 pub(crate) const LISTS: TableDefinition<Place, i64> = TableDefinition::new("timer_lists");
 
 /// The ids of the timeouts that have keys, by topic and key.
@@ -18,7 +18,7 @@ pub(crate) const KEYS: TableDefinition<(&str, &str), u128> = TableDefinition::ne
 /// The dead letters, by id.
 pub(crate) const DEAD: TableDefinition<u128, StoredLetter> = TableDefinition::new("timer_dead");
 
-/// The ids that have ended and could be inserted again. The oldest ones come first.
+/// The ids of ended timeouts that could be inserted again. The oldest ones come first.
 pub(crate) const TOMBSTONES: TableDefinition<u128, ()> = TableDefinition::new("timer_tombstones");
 
 /// The topics that are paused.
@@ -27,8 +27,8 @@ pub(crate) const PAUSED: TableDefinition<&str, ()> = TableDefinition::new("timer
 /// Numbers by their names.
 pub(crate) const META: TableDefinition<&str, i64> = TableDefinition::new("timer_meta");
 
-/// The names in [`META`]: the version of the tables, the epoch of the last instance, and the latest
-/// time on the store's clock.
+/// The names in [`META`] of the version of the tables, of the epoch of the last instance, and of
+/// the latest time on the store's clock.
 pub(crate) const VERSION: &str = "version";
 pub(crate) const EPOCH: &str = "epoch";
 pub(crate) const FLOOR: &str = "floor";
@@ -42,9 +42,9 @@ pub(crate) type StoredRow = (
     (&'static str, Option<&'static str>),
     // The due time, the planned time.
     (i64, Option<i64>),
-    // The attempts, those that do not count.
+    // The number of attempts, the number of those that do not count.
     (u32, u32),
-    // The epoch that has begun the last attempt, its time.
+    // The epoch that has begun the last attempt, the time at which it began.
     (i64, i64),
     // The period, the limit of lateness.
     (Option<i64>, Option<i64>),

@@ -16,7 +16,7 @@ const MAX_UNANSWERED: usize = 64;
 #[derive(Clone, Default)]
 pub(crate) struct Options {
     pub(crate) store: PathBuf,
-    /// Whether the store is one of redb instead of an SQLite file.
+    /// Whether the store is a redb file instead of an SQLite file.
     pub(crate) is_redb: bool,
     /// How long each handler takes.
     pub(crate) handler: Duration,

@@ -46,7 +46,7 @@ fn nothing_is_lost_by_kills_at_random() {
     at_random("random", kills() / 2, false);
 }
 
-/// A quarter as many kills of a child whose store is the example on redb.
+/// Kills a child whose store is the example on redb, a quarter as many times.
 #[test]
 fn nothing_is_lost_by_kills_of_a_store_on_redb() {
     at_random("redb", kills() / 4, true);

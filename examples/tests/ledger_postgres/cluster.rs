@@ -63,7 +63,7 @@ pub(crate) struct Cluster {
     name: String,
     /// The lease in seconds.
     lease: u64,
-    /// The time in milliseconds that each handler of a node that starts later takes.
+    /// The time in milliseconds that handlers take on the nodes that start from now on.
     pub(crate) handler: u64,
     account: Arc<Mutex<Account>>,
     pub(crate) random: Rng,
@@ -182,7 +182,7 @@ impl Cluster {
         (0..self.nodes.len()).find(|index| self.name(*index) == name)
     }
 
-    /// Freezes a node for as long as the load for the others goes on.
+    /// Freezes a node while `load` runs on the others.
     pub(crate) fn freeze(&mut self, index: usize, load: impl FnOnce(&mut Self)) {
         let node = self.nodes.swap_remove(index);
         self.faulty.push(node.number);

@@ -135,8 +135,8 @@ fn nothing_is_lost_by_freezes() {
     assert_balanced(&cluster.settle(&server, &database));
 }
 
-/// Events of sessions come while the handler of the last one works, and nodes die or freeze. The
-/// last version of each session is indexed, each at most once, and in their order.
+/// Sends events of sessions while the handlers of earlier events work and nodes die or freeze. The
+/// last version of each session is indexed. No version is indexed twice or after a later one.
 #[test]
 fn no_session_loses_its_last_event() {
     let Some(server) = Server::start_for_tests() else { return };

@@ -1,9 +1,9 @@
 //! Events of sessions, each of which is indexed when it has been quiet for a while.
 //!
 //! Each event has a version, and its transaction debounces the timeout of the session. A handler
-//! takes longer than the distance of events, so many calls are queued beside attempts. The database
-//! keeps the account: it notes the events with their calls, and the version that an attempt has
-//! indexed with the end of the attempt.
+//! takes longer than the time between two events, so many calls are queued beside attempts. The
+//! database keeps the account. It records each event with its call, and at the end of each attempt
+//! the version that the attempt has indexed.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,8 @@ use timer_durable_tests::postgres_server::Server;
 /// The time that a handler takes, in milliseconds.
 pub(crate) const HANDLER: u64 = 20;
 
-/// The role of the tests has the name of the schema, so its tables would be there.
+/// Creates the tables in `public`. The role of the tests has the name of the schema, so they would
+/// be there otherwise.
 const TABLES: &str = "
     set search_path = public;
     create table session(id int primary key, version int not null default 0);
@@ -71,8 +72,8 @@ impl<'s> Sessions<'s> {
         });
     }
 
-    /// Returns the faults when nothing is pending any more, which are sessions whose last version
-    /// was not indexed, and versions that were indexed again or after a later one.
+    /// Returns the faults once nothing is pending any more. A fault is a session whose last version
+    /// was not indexed, or a version that was indexed again or after a later one.
     pub(crate) fn close(&self) -> Vec<String> {
         let ask = |query: &str| self.server.sql(self.database, query);
         let counts = "select (select count(*) from event), (select count(*) from event where is_queued),
