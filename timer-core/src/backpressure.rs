@@ -29,10 +29,9 @@
 //! is inside user code (a task, a waker, a call of the executor). That word changes with each call.
 //! A thread that finds the same odd value as an earlier thread therefore knows that one call has
 //! lasted since then. So the first thread that finds an odd value records it with the time and the
-//! number of pending timeouts. A
-//! worker that is preempted inside a short call looks the same, but for less than [`LONG_CALL`],
-//! because callers slow down in that time. Callers read the second word only when the worker is
-//! late, and it has its own cache line.
+//! number of pending timeouts. A worker that is preempted inside a short call looks the same, but
+//! for less than [`LONG_CALL`], because callers slow down in that time. Callers read the second
+//! word only when the worker is late, and it has its own cache line.
 
 use crate::deadline::Nanos;
 use crate::sync::{AtomicU64, Ordering, is_burst, pause, yield_now};
@@ -59,7 +58,7 @@ const PERIOD: u32 = 20;
 /// worker that is preempted inside a call gets the CPU again within that time.
 const LONG_CALL: u32 = 95;
 
-/// The number of timeouts by which those pending may grow in such a call before callers slow down,
+/// The number by which the pending timeouts may grow during such a call before callers slow down,
 /// 2^18. The worker expires them in a fraction of a second.
 const MAX_GROWTH: u64 = 262_144;
 
@@ -82,7 +81,7 @@ pub(crate) struct Backpressure {
     /// The last odd value of `user_code` that a caller found while the worker was late, and the
     /// period in which the first caller found it. Each has 32 bits.
     call_seen: AtomicU64,
-    /// The number of timeouts that were pending then.
+    /// The number of timeouts that were pending when `call_seen` was written.
     pending_seen: AtomicU64,
     /// Whether callers may sleep.
     may_sleep: bool,
@@ -134,8 +133,8 @@ impl Backpressure {
     }
 
     /// Slows down the calling thread if the worker is late and the thread schedules a burst. The
-    /// thread has scheduled `n` timeouts and holds no lock. `pending` counts the timeouts that are
-    /// pending.
+    /// thread has scheduled `n` timeouts and holds no lock. `pending` returns the number of pending
+    /// timeouts.
     #[inline]
     pub(crate) fn after_scheduling(&self, now: Nanos, n: usize, pending: impl FnOnce() -> u64) {
         if self.is_late(now) {

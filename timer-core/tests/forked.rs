@@ -47,8 +47,8 @@ fn use_workers() -> bool {
 
 /// Returns `true` if a child that calls `work` ends in time and without an error.
 ///
-/// The child ends by a signal. `std::process::exit` takes a lock of std, which a thread of the
-/// parent that starts or ends may hold at the `fork`.
+/// The child ends by a signal, because `std::process::exit` takes a lock of std. A thread of the
+/// parent that starts or ends may hold this lock at the `fork`.
 fn child_succeeds(work: fn() -> bool) -> bool {
     let child = match fork().unwrap() {
         Fork::Child => {

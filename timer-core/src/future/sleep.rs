@@ -205,7 +205,7 @@ impl Sleep {
         self.now_or(clock::now)
     }
 
-    /// As [`now`](Self::now), but reads the clock of the system by `system`.
+    /// Returns the same as [`now`](Self::now), but calls `system` to read the system's clock.
     fn now_or(&self, system: impl FnOnce() -> Nanos) -> Nanos {
         let id = self.entry().map(Timeout::shard_id).or_else(|| self.block.map(|block| block.local_shard().1));
         match id {

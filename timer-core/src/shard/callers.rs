@@ -13,8 +13,8 @@ use crate::error::RejectReason;
 use crate::sync::{Guard, pause};
 use std::time::Duration;
 
-/// The time for which a call that leaves a request beyond the quota gives up its CPU. Linux makes
-/// about 0.1 ms of it.
+/// The time for which a call sleeps after it has left a request beyond the quota. Linux extends it
+/// to about 0.1 ms.
 pub(super) const CROWDED_PAUSE: Duration = Duration::from_micros(20);
 
 impl Shard {

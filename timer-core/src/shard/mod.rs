@@ -140,8 +140,8 @@ impl Shard {
         ShardId { index: self.index, generation: self.lease_hint.generation() }
     }
 
-    /// Returns the current time of the timer that leases the shard under the name `id`. Reads it by
-    /// `system` if that timer uses the system's clock or is gone.
+    /// Returns the current time of the timer that leases the shard under the name `id`. Calls
+    /// `system` to read the clock if that timer uses the system's clock or is gone.
     #[inline]
     pub(crate) fn now_of(&self, id: ShardId, system: impl FnOnce() -> Nanos) -> Nanos {
         let context = if self.lease_hint.is_virtual() { self.context(id) } else { None };
