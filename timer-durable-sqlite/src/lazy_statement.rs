@@ -2,8 +2,8 @@
 
 use rusqlite::{CachedStatement, Connection, Result};
 
-/// A frequent statement, which a batch looks up once, when it first needs it. A look-up takes
-/// about as long as a search in an index.
+/// A frequent statement. A batch looks it up once, when it first needs it. A look-up takes about as
+/// long as a search in an index.
 pub(super) struct LazyStatement<'c> {
     db: &'c Connection,
     sql: &'static str,

@@ -94,8 +94,8 @@ use unreadable::UnreadableRows;
 /// it.
 const FLOOR_INTERVAL: Micros = 1_000_000;
 
-/// The time after a look at the files within which a commit begins without another one. The look
-/// after a commit is never left out.
+/// A commit that begins within this time after a check of the files does not check them again. The
+/// check after a commit is never left out.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A store in an SQLite file.
@@ -139,7 +139,7 @@ pub struct SqliteStore {
     /// The connection is closed before another process may own the file.
     connection: FileConnection,
     owner: Owner,
-    /// The time of the last look at the files that found them at their paths.
+    /// The time of the last check that found the files at their paths.
     checked: Option<Instant>,
     /// The error of each call once the path does not lead to the file any more.
     lost: Option<String>,
@@ -243,7 +243,7 @@ impl SqliteStore {
         &mut self,
         body: impl FnOnce(&mut FileConnection, i64, &StoreClock) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
-        // The look after each commit protects its callers. This one only has to keep the store from
+        // The check after each commit protects its callers. This one only keeps the store from
         // going on with files that are gone.
         if self.checked.is_none_or(|checked| checked.elapsed() >= CHECK_INTERVAL) {
             self.check()?;
@@ -291,7 +291,7 @@ impl SqliteStore {
         failed(error)
     }
 
-    /// Lets queued calls have their effect whose attempts another program has deleted. They stay
+    /// Lets queued calls take effect if another program has deleted their attempts. The calls stay
     /// queued if a row cannot be read or written.
     fn settle_orphans(&mut self) -> Result<(), StoreError> {
         let orphans = queued::find_orphans(&self.connection).map_err(failed)?;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 /// The size from which a log is looked at. SQLite writes it back with a commit once it has 16 MB.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// The pause after a look, and after a report. A look at each commit would slow down the syncs, as
-/// it reads the time of the file.
+/// The pauses after a look at the log and after a report. A look after each commit would slow down
+/// the syncs, because it reads the times of the file.
 const PAUSE: Duration = Duration::from_secs(1);
 const REPORT_PAUSE: Duration = Duration::from_secs(60);
 
@@ -35,7 +35,7 @@ impl Log {
     }
 
     /// Returns the size of the log and the reason if it is larger than `max` and cannot be written
-    /// back. Returns `None` in a pause.
+    /// back. Returns `None` during a pause.
     fn find(&mut self, db: &Connection, max: u64) -> Option<(u64, String)> {
         let now = Instant::now();
         if now < self.next {

@@ -151,8 +151,8 @@ mod system {
 
     /// Returns the file to which a path leads.
     ///
-    /// Linux is not asked for times. After a look at the time of a file, it gives the next write a
-    /// finer time of its own, and a sync of the log would then have to write this time, too.
+    /// Does not ask Linux for times. After the time of a file was read, Linux gives the next write
+    /// an exact time, and a sync of the log would have to write this time as well.
     #[cfg(target_os = "linux")]
     pub(super) fn find(path: &Path) -> io::Result<FileId> {
         use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
@@ -322,8 +322,8 @@ mod tests {
         }
     }
 
-    /// Linux from 6.13 on gives a write an exact time if somebody has looked at the time of the
-    /// file since the last one.
+    /// Since version 6.13, Linux gives a write an exact time if the time of the file was read after
+    /// the last write.
     #[test]
     fn a_look_at_a_file_leaves_its_times_alone() {
         let path = std::env::temp_dir().join(format!("timer-durable-look-{}", std::process::id()));

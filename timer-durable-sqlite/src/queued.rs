@@ -139,7 +139,7 @@ impl QueuedCalls {
         Ok(())
     }
 
-    /// Lets the calls have their effect whose attempts another program has deleted.
+    /// Lets queued calls take effect if another program has deleted their attempts.
     pub(super) fn settle_orphans(tombstones: Tombstones<'_>, orphans: Vec<TimeoutId>) -> Result<Self> {
         let mut calls = Self { unsettled: orphans, ..Self::default() };
         calls.settle(tombstones)?;
