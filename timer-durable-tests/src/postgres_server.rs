@@ -98,8 +98,8 @@ impl Server {
         server
     }
 
-    /// Gives this server the databases of an older one by `pg_upgrade`. Both are stopped, and this
-    /// one is started again. Its own databases are lost.
+    /// Moves the databases of an older server to this one by `pg_upgrade`. Stops both servers and
+    /// starts this one again, which loses its own databases.
     pub fn upgrade_from(&mut self, older: &mut Self) {
         older.stop(Shutdown::Fast);
         self.stop(Shutdown::Fast);
@@ -301,7 +301,8 @@ pub fn binaries() -> Option<PathBuf> {
     folder_in(BINARIES).or_else(installed)
 }
 
-/// Returns what [`binaries`] does. Prints a message if there are none, or panics when `CI` is set.
+/// Returns the same as [`binaries`]. Prints a message if there are none, or panics when `CI` is
+/// set.
 fn required_binaries() -> Option<PathBuf> {
     let found = binaries();
     if found.is_none() {

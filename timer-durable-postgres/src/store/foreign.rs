@@ -64,8 +64,8 @@ impl PostgresStore {
         Ok(look.found)
     }
 
-    /// Lets queued calls go on whose attempts were deleted without the triggers. A failure is only
-    /// logged, because it must not fail the upkeep that renews the lease.
+    /// Settles the queued calls whose attempts were deleted without firing the triggers. A failure
+    /// is only logged, because it must not fail the upkeep that renews the lease.
     fn settle_orphans(&mut self) {
         let settled = self.link().and_then(|link| Ok(link.connection.run(SETTLE_ORPHANS, &[], &[])?));
         if let Err(error) = self.check(settled) {

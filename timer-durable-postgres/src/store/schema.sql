@@ -238,8 +238,8 @@ $$;
 -- that was committed before it got the lock of the row.
 --
 -- It has the rights of its owner. Before version 18, the server executes a deferred trigger as the role
--- that commits, which may have ended the attempt by a function with the rights of another role. So the
--- function refuses to work for a table of anybody else.
+-- that commits. This role may have ended the attempt by a function with the rights of another role. The
+-- function refuses to work for any other table, so that nobody else can use these rights.
 create function timer.settle() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -181,9 +181,10 @@ pub(super) const CHANGE_QUEUED: (&str, &[Type]) = (
     &[Type::INT8, Type::UUID, Type::INT8],
 );
 
-/// Lets the queued calls go on whose attempts were deleted without the triggers of the table. A
-/// timeout that has the key of such a call names it then, and a trigger lets it have its effect
-/// when no attempt of the timeout runs. Without one, the call is the timeout of its key.
+/// Settles the queued calls whose attempts were deleted without firing the triggers of the table.
+/// If a timeout has the key of such a call, its row gets the id of the call, and a trigger lets the
+/// call take effect when no attempt of the timeout runs. Otherwise the call becomes the timeout of
+/// its key.
 pub(super) const SETTLE_ORPHANS: &str = "
 with orphan as materialized (
     select q.id, h.id as holder from timer.timeout q left join lateral (

@@ -131,7 +131,7 @@ fn a_role_without_rights_ends_an_attempt_by_a_function_of_the_owner() {
     ));
     assert_eq!(database.sql(&format!("set role {clerk}; select public.finish('{id}')")), "t");
     assert_eq!(database.sql(LEFT), "next|pending");
-    // The owner's rights are for the table of the store alone.
+    // The owner's rights serve only the table of the store.
     let abuse = format!(
         "set role {clerk}; create table {clerk}.own as select '{id}'::uuid as id, '{id}'::uuid as queued;
          create trigger own after delete on {clerk}.own for each row execute function timer.settle();
@@ -142,7 +142,7 @@ fn a_role_without_rights_ends_an_attempt_by_a_function_of_the_owner() {
     assert!(error.contains("own cannot call timer.settle"), "{error}");
 }
 
-/// A restore or a replication deletes rows without the triggers.
+/// A restore or a replication deletes rows without firing the triggers.
 #[test]
 fn a_call_whose_attempt_was_deleted_goes_on() {
     let Some(database) = Database::create() else { return };

@@ -1,4 +1,4 @@
-//! Timeouts of all kinds on their way to a server of a newer version.
+//! Tests that move timeouts of all kinds to a server of a newer version.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -50,7 +50,7 @@ impl<'a> Old<'a> {
         self.server.sql(&self.database, statements)
     }
 
-    /// Makes the timeouts of a half of the numbers.
+    /// Schedules the timeouts with the numbers of one half.
     fn fill(&mut self, half: u32) {
         let series = format!("from generate_series({}, {}) n", half * EACH / 2 + 1, (half + 1) * EACH / 2);
         let schedule = |topic: &str, more: &str| {
@@ -86,7 +86,7 @@ impl<'a> Old<'a> {
         self.sql(&format!("select count(timer.schedule('foreign', n::text, '0')) {series}"));
     }
 
-    /// Begins an attempt of all timeouts of a topic in a half.
+    /// Begins an attempt of each timeout of a topic in one half.
     fn begin(&mut self, topic: &str, half: u32) -> Vec<TimeoutId> {
         let number = "convert_from(payload, 'UTF8')::int";
         let rows = format!("from timer.timeout where topic = '{topic}' and ({number} - 1) / {} = {half}", EACH / 2);
@@ -113,7 +113,7 @@ impl<'a> Old<'a> {
     }
 }
 
-/// What a node has left in a database.
+/// The database that a node leaves behind.
 struct Left {
     database: String,
     /// The result of [`CONTENT`].
@@ -248,8 +248,8 @@ fn logical_replication_keeps_timeouts_of_all_kinds() {
     left.goes_on(&newer);
 }
 
-/// The copies of `meta` and `shard` fail, because the new database has rows of its own in them. It
-/// is on the newer server if there is one.
+/// The copies of `meta` and `shard` fail, because the new database has rows of its own in them. The
+/// new database is on the newer server if there is one.
 #[test]
 fn running_timeouts_go_on_behind_a_logical_replication() {
     let Some(mut server) = Server::start_for_tests() else { return };
