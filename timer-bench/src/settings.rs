@@ -16,7 +16,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("cancel", "overload: percentage of the timeouts that are cancelled at once"),
     ("stall-ms", "overload: time for which a task blocks the timer"),
     ("rate", "durable: timeouts that come due each second"),
-    ("delay-ms", "durable: delays of which the lateness is measured, a list"),
+    ("delay-ms", "durable: delays whose lateness is measured, a list"),
     ("case", "held: 1 for a late round, 2 for a cascade; ttl: numbers of clusters; a list"),
 ];
 

@@ -19,7 +19,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// The longest wait for late runs.
 const MAX_LATENESS: Duration = Duration::from_secs(5);
 
-/// The number of timeouts of each delay of which the lateness is measured.
+/// The number of timeouts for each delay whose lateness is measured.
 const DELAYED: usize = 20;
 
 /// The lag of each run, from the due time to the beginning of the handler, on the wall clock.

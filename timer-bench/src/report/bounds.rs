@@ -53,8 +53,8 @@ const BOUNDS: &[Bound] = &[
     beside_neighbor("neighbor=paused", "us-p99", "the same, p99, us"),
 ];
 
-/// Returns the bounds in Markdown, a row for each that has a figure, with the answer whether it was
-/// kept.
+/// Returns the bounds in Markdown. Each bound that has a figure gets a row, which says whether it
+/// was kept.
 pub(super) fn table(results: &Results) -> String {
     let mut rows = vec![["bound", "timer", "at most", "kept"].map(str::to_owned)];
     for Bound { title, workload, params, unit, at_most } in BOUNDS {

@@ -43,7 +43,8 @@ impl CpuTime {
         self.share(self.stolen)
     }
 
-    /// Returns the time from `before` to this reading. The kernel lets a column decrease at times.
+    /// Returns the time from `before` to this reading. A column that has decreased, which the
+    /// kernel allows, counts as zero.
     pub(super) fn since(self, before: Self) -> Self {
         let stolen = self.stolen.saturating_sub(before.stolen);
         let idle = self.idle.saturating_sub(before.idle);

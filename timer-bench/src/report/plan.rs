@@ -31,7 +31,8 @@ impl Step {
         if self.peers.is_empty() { peer != STATIC } else { self.peers.contains(&peer) }
     }
 
-    /// Returns the expected time of one process in seconds, which is at least one if it is quick.
+    /// Returns the expected time of one process in seconds. That of a quick process is at least
+    /// one.
     pub(super) fn seconds_of(&self, is_quick: bool) -> u64 {
         if is_quick { self.seconds.div_ceil(QUICK) } else { self.seconds }
     }
@@ -44,7 +45,8 @@ const LIMIT: Duration = Duration::from_secs(40);
 /// The time of a process above which another peer than ours has only one round.
 pub(super) const SLOW: Duration = Duration::from_secs(3);
 
-/// The ratio of the times of a process and of a quick one. Not all times are divided by ten.
+/// The ratio of the times of a process and of a quick one. It is less than ten, because a quick
+/// process does not shorten all times.
 const QUICK: u64 = 4;
 
 const fn step(rounds: usize, seconds: u64, workload: &'static str, settings: &'static str) -> Step {

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Runs a step on a peer. Returns the rows that it prints, or one row with the reason why there are
-/// none, and the CPU time of the machine meanwhile. `folder` has the programs.
+/// none, and the CPU time of the machine during the step. `folder` contains the programs.
 pub(super) fn run(folder: &Path, step: &Step, peer: &str, is_quick: bool) -> (Vec<Row>, CpuTime) {
     let before = CpuTime::now();
     let rows = rows_or_reason(folder, step, peer, is_quick);

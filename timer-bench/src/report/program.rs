@@ -24,7 +24,7 @@ always takes part. --quick divides sizes and times by ten and has one round. --a
 the results in FOLDER. --growth measures instead how operations grow with the number of pending
 timers and of rows, and draws that.";
 
-/// The share of the CPU time that the host must not take in a kept run.
+/// A run is not kept if the host took this share of the CPU time or more.
 const MAX_STOLEN: f64 = 0.01;
 
 /// The command line.

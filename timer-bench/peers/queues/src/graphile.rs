@@ -1,6 +1,7 @@
-//! graphile_worker for Rust on PostgreSQL, with ends that are written in batches. A job without a
-//! delay is announced by `NOTIFY`. Its local queue is off. Without a pause between two fetches, the
-//! queue looks for jobs all the time, and with one it is later than the worker alone.
+//! graphile_worker for Rust on PostgreSQL, which writes the ends of jobs in batches. `NOTIFY`
+//! announces a job without a delay. The local queue of graphile_worker is off. Without a pause
+//! between two fetches, the local queue looks for jobs all the time, and with a pause it is later
+//! than the worker alone.
 
 use crate::job::{Due, ON_RUN, POLL, RUNTIME, connect};
 use chrono::DateTime;

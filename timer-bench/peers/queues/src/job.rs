@@ -1,4 +1,4 @@
-//! The job of all queues, and what they have in common.
+//! The job of all queues, and the constants and functions that they share.
 
 use serde::{Deserialize, Serialize};
 use sqlx::PgPool;
