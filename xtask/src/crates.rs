@@ -25,7 +25,7 @@ pub(crate) const PUBLISHED: [&str; 9] = {
     [a, b, c, d, e, f, g, h, "timer-cli"]
 };
 
-/// The crates of the small programs.
+/// The crates that the small programs of `examples` may use.
 const WITH_REDB: [&str; 9] = {
     let [a, b, c, d, e, f, g, h] = LIBRARIES;
     [a, b, c, d, e, f, g, h, "redb-store"]

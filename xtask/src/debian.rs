@@ -11,18 +11,18 @@ use xshell::{Shell, cmd};
 
 use crate::run::{Failure, Result, need, run, target_dir};
 
-/// The major versions. A suite has only the newest package of each, so they are not pinned.
+/// The major versions. A suite has only the newest package of each, so the packages are not pinned.
 const VERSIONS: [&str; 2] = ["18", "19"];
 
-/// Versions before their release are in the second one.
+/// The suites. The second one has versions before their release.
 const SUITES: [&str; 2] = ["sid", "experimental"];
 
-/// Both versions share the newer client library.
+/// Lets both versions share the newer client library.
 const PREFERENCES: &str = "Package: libpq5\nPin: release a=experimental\nPin-Priority: 500\n";
 
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Returns the folders with all programs of each version, which are unpacked at the first call.
+/// Returns the folder with all programs of each version. The first call unpacks them.
 ///
 /// The environment variable `TIMER_DEBIAN_MIRROR` is the URL of another mirror, or of a day of
 /// snapshot.debian.org.
@@ -44,7 +44,7 @@ pub(crate) fn postgres(sh: &Shell) -> Result<[PathBuf; 2]> {
     Ok(folders.map(|folder| folder.join("bin")))
 }
 
-/// Unpacks packages with all that they depend on.
+/// Unpacks packages and all of their dependencies.
 fn unpack(sh: &Shell, root: &Path, packages: &[String]) -> Result {
     if std::env::consts::ARCH != "x86_64" {
         return Err(Failure::skipped("CPU of the architecture x86_64"));
@@ -61,7 +61,7 @@ fn unpack(sh: &Shell, root: &Path, packages: &[String]) -> Result {
     let sources = SUITES.map(|suite| format!("deb [signed-by={KEYRING}] {mirror} {suite} main\n")).concat();
     fs::write(apt.join("etc/apt/sources.list"), sources)?;
     fs::write(apt.join("etc/apt/preferences.d/postgresql"), PREFERENCES)?;
-    // No package is installed there.
+    // In this folder, no package counts as installed.
     fs::write(apt.join("status"), "")?;
     let options = [
         format!("Dir={}", apt.display()),
@@ -91,7 +91,7 @@ fn start_by_linker(sh: &Shell, folder: &Path, libraries: &Path) -> Result {
     fs::rename(&scripts, &programs)?;
     for program in sh.read_dir(&programs)? {
         let script = scripts.join(program.file_name().unwrap_or_default());
-        // A program finds the others, and its data, by its own path.
+        // A program finds the other programs and its data by its own path.
         let text = format!(
             "#!/bin/sh\nexec '{0}/ld-linux-x86-64.so.2' --library-path '{0}' --argv0 '{1}' '{2}' \"$@\"\n",
             libraries.display(),

