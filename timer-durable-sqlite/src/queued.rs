@@ -97,7 +97,7 @@ impl QueuedCalls {
         tombstones.leave(id)
     }
 
-    /// Lets the calls have their effect whose attempts have ended.
+    /// Lets queued calls take effect if their attempts have ended.
     pub(super) fn settle(&mut self, tombstones: Tombstones<'_>) -> Result<()> {
         while let Some(id) = self.unsettled.pop() {
             self.settle_one(tombstones, id)?;

@@ -19,7 +19,7 @@ use timer_durable::transaction::{Attempt, NextRun, Operation, Outcome, Target};
 pub(super) struct Instance {
     pub(super) epoch: i64,
     pub(super) now: Micros,
-    /// Whether work of the user runs. Queued calls have their effect after it.
+    /// Whether work of the user runs. Queued calls take effect after it.
     pub(super) is_in_work: bool,
 }
 

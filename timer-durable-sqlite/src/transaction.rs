@@ -25,7 +25,7 @@ impl<'c> OpenTransaction<'c> {
         Self { connection, clock, epoch, operations: Vec::new(), outcomes: Vec::new(), calls }
     }
 
-    /// Lets queued calls have their effect when the work is done.
+    /// Lets queued calls take effect when the work is done.
     pub(super) fn settle(&mut self) -> Result<(), StoreError> {
         self.calls.settle(Tombstones::new(self.connection, self.epoch, self.clock.now())).map_err(failed)
     }
