@@ -2,8 +2,8 @@
 //!
 //! The file has rates and lifetimes of days, which no run can wait for. So a [`Mix`] compresses the
 //! time until the cache has a given number of entries in its steady state, in which as many entries
-//! expire as are written. The relation of the lifetimes stays, and so does the number of
-//! expirations for each call.
+//! expire as are written. This keeps the ratios of the lifetimes and the number of expirations for
+//! each call.
 
 use crate::random::SplitMix64;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const TABLE: &str = include_str!("../data/cache-ttls-2020-03.csv");
 /// The keys for each entry of the steady state.
 const KEYS_PER_ENTRY: usize = 10;
 
-/// The least share of writes. A cluster whose calls are all reads, rounded, has some as well.
+/// The least share of writes. A cluster whose share of writes was rounded to zero has some as well.
 const MIN_WRITES: f64 = 0.01;
 
 /// The shortest lifetime after compression.

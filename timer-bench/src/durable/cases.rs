@@ -33,7 +33,8 @@ type Lags = Receiver<Micros>;
 pub fn run<S: Subject>(run: &Run, store: &str) -> Result<(), Stop> {
     let (ran, mut lags) = mpsc::channel();
     let subject = S::open(store, Arc::new(move |due| _ = ran.send(now() - due))).map_err(Stop::because)?;
-    // What `lives` leaves in flight would run during the case after it.
+    // `lives` is the last case, because the timeouts that it leaves in flight would run during the
+    // next one.
     for case in [delays, lag, schedules, lives] {
         case(&subject, &mut lags, run).map_err(Stop::because)?;
     }

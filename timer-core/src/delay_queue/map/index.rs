@@ -1,13 +1,13 @@
 //! The hash table of a map, which finds the rows of the user's keys in the table of items.
 //!
 //! A slot has a hash and the number of a row, whose item has the key. The slots are in the order of
-//! their hashes. Each slot is as near behind its *home* as that order permits, and the home is the
-//! place that the hash would have if the hashes were spread evenly. Therefore
+//! their hashes. The *home* of a slot is the place that its hash would have if the hashes were
+//! spread evenly. Each slot is as near behind its home as the order permits. Therefore
 //!
 //! - a search begins at the home and ends at the first greater hash,
 //! - a removal moves the slots behind it back towards their homes, so it leaves no marks, and
-//! - a table that grows is read and written in sequence. It needs no keys, so it neither calls code
-//!   of the user nor reads the items.
+//! - a table that grows is read and written in sequence. Growing needs no keys, so it neither calls
+//!   user code nor reads the items.
 
 use core::hash::{BuildHasher, Hash};
 use core::mem;
@@ -25,7 +25,7 @@ const TAIL: usize = 16;
 /// A table with more homes than this shrinks by itself.
 const MIN_SHRINKING: usize = 1 << 10;
 
-/// Returns the hash of a key as the table has it.
+/// Returns the hash of a key in the form in which the table keeps it.
 #[inline]
 pub(super) fn hash_of<Q: ?Sized + Hash>(hash_builder: &impl BuildHasher, key: &Q) -> u32 {
     (hash_builder.hash_one(key).wrapping_mul(SPREAD) >> 32) as u32
@@ -50,8 +50,8 @@ impl Slot {
 
 /// Rows by the hashes of their keys.
 ///
-/// A panic of the user's `Hash` can leave the slot of an item that has left. So a row that is found
-/// may be vacant or belong to another key.
+/// If the user's `Hash` panics, the slot of an item that has come out may stay. So the row in a
+/// slot may be vacant or belong to another key.
 #[derive(Default)]
 pub(super) struct Index {
     slots: Vec<Slot>,
