@@ -74,9 +74,10 @@ pub struct Upkeep {
     /// Whether this instance owns a shard that it did not own before. The keeper then drops its
     /// memory and loads from the beginning.
     pub shards_gained: bool,
-    /// Timeouts in this instance's shards that other programs have written, and those that a
-    /// [queued](crate::transaction::Outcome::Queued) call has created or moved. Each comes with its
-    /// topic.
+    /// Timeouts in this instance's shards that other instances or transactions of the user have
+    /// written without [`Store::transact`], and those that a
+    /// [queued](crate::transaction::Outcome::Queued) call has created or changed. Each comes with
+    /// its topic.
     pub foreign: Vec<(Position, String)>,
     /// Whether another instance may have paused or resumed a topic.
     pub pauses_changed: bool,
@@ -88,7 +89,8 @@ pub trait StoreTransaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the operation has changed nothing. The transaction can go on.
+    /// [`StoreError`] if the operation has failed. The work may ignore the error and go on, so the
+    /// operation has changed nothing, or the commit fails.
     fn execute(&mut self, operation: &Operation) -> Result<Outcome, StoreError>;
 
     /// Returns the current time on the store's clock, from which the relative delays of the work
@@ -114,10 +116,11 @@ pub trait Store: Reader + 'static {
     fn describe(&self) -> String;
 
     /// Returns a number that differs from the one of any other instance that lived at the same
-    /// time. It becomes part of the ids that this instance makes.
+    /// time, and is neither 0 nor `u32::MAX`. It becomes part of the ids that this instance makes.
     fn instance(&self) -> u32;
 
-    /// Returns the current time on the store's clock, or an estimate of it. Never goes back.
+    /// Returns the current time on the store's clock, or an estimate of it. Never goes back while
+    /// the process lives, and in a store without a server not over restarts either.
     fn now(&self) -> Micros;
 
     /// Returns how long the store's clock will take to reach `time`. A store whose clock stands
@@ -346,7 +349,8 @@ pub trait Store: Reader + 'static {
     ///
     /// # Errors
     ///
-    /// The error of `work`, after which nothing is written.
+    /// The error of `work`, after which nothing is written, and the errors of
+    /// [`write`](Self::write).
     fn transact(&mut self, work: TransactionWork<'_>) -> Result<(), StoreError> {
         let _ = work;
         Err(StoreError::Unsupported("transactions of the user"))

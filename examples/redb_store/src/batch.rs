@@ -13,6 +13,8 @@ pub(crate) struct Batch<'t> {
     rows: RedbRows<'t>,
     operations: RowBatch,
     clock: &'t StoreClock,
+    /// The error of an operation, which may have written a part of its rows.
+    intact: Result<(), StoreError>,
 }
 
 /// The values that the store keeps in memory after the commit.
@@ -30,15 +32,17 @@ impl<'t> Batch<'t> {
         clock: &'t StoreClock,
     ) -> Result<Self, StoreError> {
         let rows = RedbRows::open(transaction).map_err(failed)?;
-        Ok(Self { transaction, rows, operations: RowBatch::new(epoch), clock })
+        Ok(Self { transaction, rows, operations: RowBatch::new(epoch), clock, intact: Ok(()) })
     }
 
     pub(crate) fn write(&mut self, operations: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
         self.operations.write(&mut self.rows, operations, self.clock.now()).map_err(failed)
     }
 
-    /// Ends the batch, so that its transaction can be committed.
+    /// Ends the batch, so that its transaction can be committed. Fails if an operation has failed,
+    /// because the user's work may have ignored that.
     pub(crate) fn finish(mut self) -> Result<Written, StoreError> {
+        self.intact?;
         let now = self.clock.now();
         let finish = || {
             let settled = self.operations.finish(&mut self.rows, now)?;
@@ -51,7 +55,10 @@ impl<'t> Batch<'t> {
 
 impl StoreTransaction for Batch<'_> {
     fn execute(&mut self, operation: &Operation) -> Result<Outcome, StoreError> {
-        self.operations.execute(&mut self.rows, operation, self.clock.now()).map_err(failed)
+        self.intact.clone()?;
+        let outcome = self.operations.execute(&mut self.rows, operation, self.clock.now()).map_err(failed);
+        self.intact = outcome.as_ref().map(drop).map_err(StoreError::clone);
+        outcome
     }
 
     fn time(&self) -> Option<Micros> {

@@ -1,6 +1,6 @@
 //! The implementation of the trait of stores.
 
-use crate::batch::{Batch, Written};
+use crate::batch::Batch;
 use crate::file::{self, File, OpenError, failed};
 use crate::reader::{RedbReader, View};
 use crate::tables::{EPOCH, META, PAUSED, TIMEOUTS};
@@ -54,12 +54,22 @@ impl RedbStore {
         Ok(result)
     }
 
-    /// Commits a batch.
-    fn commit(&mut self, transaction: WriteTransaction, written: Written) -> Result<(), StoreError> {
-        file::commit(transaction, self.clock.is_virtual())?;
-        self.pending = written.pending;
-        self.settled.extend(written.settled);
-        Ok(())
+    /// Executes a batch, and commits it if `is_accepted` is true of the result.
+    fn execute_batch<T>(
+        &mut self,
+        body: impl FnOnce(&mut Batch<'_>, &WriteTransaction) -> Result<T, StoreError>,
+        is_accepted: impl FnOnce(&T) -> bool,
+    ) -> Result<T, StoreError> {
+        let transaction = self.file.begin_write()?;
+        let mut batch = Batch::open(&transaction, self.epoch, &self.clock)?;
+        let result = body(&mut batch, &transaction)?;
+        let written = batch.finish()?;
+        if is_accepted(&result) {
+            file::commit(transaction, self.clock.is_virtual())?;
+            self.pending = written.pending;
+            self.settled.extend(written.settled);
+        }
+        Ok(result)
     }
 }
 
@@ -103,7 +113,9 @@ impl Store for RedbStore {
 
     fn rejoin(&mut self) -> Result<(), StoreError> {
         if self.epoch > 0 {
-            self.file.open().map_err(|error| StoreError::Disconnected(error.to_string()))?;
+            let floor = self.file.open().map_err(|error| StoreError::Disconnected(error.to_string()))?;
+            // Another process may have had the file in between.
+            self.clock.raise_to(floor);
         }
         let raise = |transaction: &WriteTransaction| {
             let mut meta = transaction.open_table(META)?;
@@ -118,32 +130,16 @@ impl Store for RedbStore {
     }
 
     fn write(&mut self, batch: &[Operation], _: Instant) -> Result<Vec<Outcome>, StoreError> {
-        let transaction = self.file.begin_write()?;
-        let mut open = Batch::open(&transaction, self.epoch, &self.clock)?;
-        let outcomes = open.write(batch)?;
-        let written = open.finish()?;
-        self.commit(transaction, written)?;
-        Ok(outcomes)
+        self.execute_batch(|open, _| open.write(batch), |_| true)
     }
 
     fn write_all(&mut self, inserts: &[Operation]) -> Result<Vec<Outcome>, StoreError> {
-        let transaction = self.file.begin_write()?;
-        let mut open = Batch::open(&transaction, self.epoch, &self.clock)?;
-        let outcomes = open.write(inserts)?;
-        let written = open.finish()?;
-        if are_accepted(inserts, &outcomes) {
-            self.commit(transaction, written)?;
-        }
-        Ok(outcomes)
+        self.execute_batch(|open, _| open.write(inserts), |outcomes| are_accepted(inserts, outcomes))
     }
 
     /// Gives the work the transaction, in which it can open tables of its own.
     fn transact(&mut self, work: TransactionWork<'_>) -> Result<(), StoreError> {
-        let transaction = self.file.begin_write()?;
-        let mut open = Batch::open(&transaction, self.epoch, &self.clock)?;
-        work(&mut open, Some(&transaction))?;
-        let written = open.finish()?;
-        self.commit(transaction, written)
+        self.execute_batch(|open, transaction| work(open, Some(transaction)), |()| true)
     }
 
     fn load(

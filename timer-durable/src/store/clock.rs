@@ -76,6 +76,25 @@ impl StoreClock {
         state.floor = state.wall().max(state.floor).saturating_add(micros(by));
     }
 
+    /// Raises the current time to `floor` if it is earlier, for a store that opens its file again.
+    /// Another process may have had the file in between, and may have written a later time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timer_durable::store::StoreClock;
+    ///
+    /// let clock = StoreClock::new(0);
+    /// let now = clock.now();
+    /// clock.raise_to(now - 1);
+    /// clock.raise_to(now + 3_600_000_000);
+    /// assert_eq!(clock.now(), now + 3_600_000_000);
+    /// ```
+    pub fn raise_to(&self, floor: Micros) {
+        let mut state = self.lock();
+        state.floor = state.floor.max(floor);
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -110,7 +110,7 @@ pub struct RowBatch {
 impl RowBatch {
     /// Returns a batch without operations. `epoch` is the number of the instance, which is at least
     /// 1 and grows with each [`rejoin`](super::Store::rejoin). Its lower 32 bits are the
-    /// [`instance`](super::Store::instance).
+    /// [`instance`](super::Store::instance) of a store that uses this type.
     #[must_use]
     pub const fn new(epoch: i64) -> Self {
         Self { epoch, unsettled: Vec::new(), settled: Vec::new() }
@@ -141,7 +141,9 @@ impl RowBatch {
     ///
     /// # Errors
     ///
-    /// Returns the error of `rows`.
+    /// Returns the error of `rows`. A part of the operation may be written then, and the work may
+    /// ignore the error. So the store undoes the operation by a savepoint of its database, or lets
+    /// each further operation and the commit fail.
     pub fn execute<R: Rows>(&mut self, rows: &mut R, operation: &Operation, now: Micros) -> Result<Outcome, R::Error> {
         self.run(rows, now).execute(operation)
     }

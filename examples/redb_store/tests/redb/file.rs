@@ -2,13 +2,16 @@
 
 use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition, WriteTransaction};
 use redb_store::{OpenError, RedbStore};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use timer_durable::store::{Store, VIRTUAL_START, micros};
 use timer_durable::{Due, DurableTimer, Error, TimeoutId};
 use timer_durable_tests::folder::Folder;
 use timer_durable_tests::t;
 
 const ORDERS: TableDefinition<&str, ()> = TableDefinition::new("orders");
 const PATIENCE: Duration = Duration::from_secs(60);
+/// From the beginning of virtual time, it leads far ahead of the wall clock.
+const HALF_A_CENTURY: Duration = Duration::from_secs(50 * 365 * 86_400);
 
 fn open(folder: &Folder) -> DurableTimer {
     let store = RedbStore::open(folder.file()).unwrap();
@@ -80,13 +83,41 @@ fn a_clock_behind_the_file_stands_still() {
         DurableTimer::builder().topic(t(), |_: &Due<String>| Ok(())).build_manual(store).unwrap()
     };
     timer.new_timeout(t(), Duration::from_secs(1), "a").wait().unwrap();
-    // 50 years from the beginning of virtual time.
-    driver.advance(Duration::from_secs(50 * 365 * 86_400));
+    driver.advance(HALF_A_CENTURY);
     assert_eq!(timer.stats().done, 1);
     timer.new_timeout(t(), Duration::from_millis(1), "b").wait().unwrap();
     timer.stop(PATIENCE).wait().unwrap();
     drop((timer, driver));
+    let now = RedbStore::open(folder.file()).unwrap().now();
+    assert!(now >= VIRTUAL_START + micros(HALF_A_CENTURY), "{now}");
     let timer = open(&folder);
+    let ready = Instant::now() + Duration::from_millis(100);
+    while Instant::now() < ready {
+        std::thread::park_timeout(ready.saturating_duration_since(Instant::now()));
+    }
     assert_eq!(timer.stats().done, 0, "the wall clock has to catch up");
     assert_eq!(timer.counts().wait().unwrap().pending, 1);
+}
+
+/// An open that fails leaves the file to another process, whose clock may be ahead.
+#[cfg(unix)]
+#[test]
+fn a_store_that_joins_again_takes_the_time_of_the_file() {
+    let folder = Folder::new();
+    let mut store = RedbStore::open(folder.file()).unwrap();
+    store.rejoin().unwrap();
+    let aside = folder.path().join("aside");
+    std::fs::rename(folder.file(), &aside).unwrap();
+    std::fs::write(folder.file(), "no database").unwrap();
+    store.rejoin().unwrap_err();
+    std::fs::rename(&aside, folder.file()).unwrap();
+
+    let mut other = RedbStore::open(folder.file()).unwrap();
+    other.advance_time(HALF_A_CENTURY).unwrap();
+    other.rejoin().unwrap();
+    other.write(&[], Instant::now()).unwrap();
+    let floor = other.now();
+    drop(other);
+    store.rejoin().unwrap();
+    assert!(store.now() >= floor, "{} is before {floor}", store.now());
 }
