@@ -13,7 +13,8 @@ pub struct Counts {
     pub dead: u64,
 }
 
-/// The number of parts into which the timeouts of a shared store are divided by their ids.
+/// The number of parts into which the timeouts of a shared store are divided. The instance that
+/// writes a due time chooses the part.
 pub const SHARDS: u32 = 64;
 
 /// The place of an instance among the others that share a store.
