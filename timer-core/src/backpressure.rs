@@ -101,6 +101,11 @@ impl Backpressure {
         Self { late_from, call_seen, pending_seen, may_sleep, user_code: UserCode::default() }
     }
 
+    /// Returns `true` if callers may sleep.
+    pub(crate) fn may_sleep(&self) -> bool {
+        self.may_sleep
+    }
+
     /// Publishes that the worker has work since `due`, or will have then. Called by the worker, at
     /// its end with `Nanos::MAX`.
     pub(crate) fn set_due(&self, due: Nanos) {

@@ -155,17 +155,21 @@ impl TimerBuilder {
         self
     }
 
-    /// Sets whether a call that schedules a timeout may sleep while the worker is overloaded. The
-    /// default is `true`.
+    /// Sets whether a call may sleep while the timer is overloaded. The default is `true`.
     ///
     /// A thread that schedules at least 128 timeouts within a millisecond while the worker is more
     /// than 20 ms late sleeps for a tenth of the lateness, at most 8 ms, once in that millisecond.
     /// If the worker is more than 80 ms late, 32 timeouts are enough. Without this, threads that
     /// schedule faster than the worker can expire would let lateness and memory grow without limit.
-    /// Threads that schedule fewer never sleep, and neither do polls of futures. The calls that may
-    /// sleep are those that schedule a task, such as
-    /// [`Timer::new_timeout`](crate::Timer::new_timeout), also in async code. No call is held up
-    /// for longer than 10 ms, apart from the time for which the system runs other threads.
+    /// Threads that schedule fewer are not held up. Only calls that schedule a task sleep in this
+    /// way, such as [`Timer::new_timeout`](crate::Timer::new_timeout), also in async code. No call
+    /// is held up for longer than 10 ms, apart from the time for which the system runs other
+    /// threads.
+    ///
+    /// If many threads meet at a locked shard, a call that schedules, cancels or resets a task may
+    /// pause for about 0.1 ms, at most once in a millisecond on each thread. The thread that holds
+    /// the lock gets the CPU meanwhile. Calls inside a task do not pause. Polls, resets and drops
+    /// of futures never sleep.
     ///
     /// Pass `false` for threads that must not sleep, such as those of an async runtime that
     /// schedule tasks at full speed. They yield their CPU instead, which bounds the lateness only

@@ -27,8 +27,9 @@ use std::time::{Duration, Instant};
 ///
 /// Scheduling takes O(1) time. If the shard of the caller's CPU is locked, the caller leaves a
 /// request and returns. A thread may leave 8 requests per millisecond. After that it waits for the
-/// lock. If another caller waits for it already, the thread leaves a request nonetheless and sleeps
-/// for about 0.1 ms.
+/// lock. If another caller waits for it already, the thread leaves a request nonetheless and yields
+/// its CPU. Once in a millisecond it pauses for about 0.1 ms instead, unless
+/// [`backpressure_sleep`](crate::TimerBuilder::backpressure_sleep) forbids that.
 ///
 /// # Examples
 ///

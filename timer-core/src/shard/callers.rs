@@ -10,12 +10,12 @@ use super::{Core, Shard};
 use crate::deadline::{IMMEDIATE, NO_TICK, Nanos};
 use crate::entry::{ShardId, Timeout};
 use crate::error::RejectReason;
-use crate::sync::{Guard, pause};
+use crate::sync::{Guard, pause, yield_now};
 use std::time::Duration;
 
-/// The time for which a call sleeps after it has left a request beyond the quota. Linux extends it
-/// to about 0.1 ms.
-pub(super) const CROWDED_PAUSE: Duration = Duration::from_micros(20);
+/// The time for which a call sleeps after it has left a request beyond the quota, once in a
+/// millisecond. Linux extends it to about 0.1 ms.
+const CROWDED_PAUSE: Duration = Duration::from_micros(20);
 
 impl Shard {
     /// Accepts a new entry at `now`. `timeout` is the reference of the wheel, so the caller keeps
@@ -87,15 +87,20 @@ impl Shard {
             outcome = self.inbox.push(request, kind, true);
         }
         match outcome {
-            PushOutcome::Accepted(Some((context, tick))) => context.alarm.wake_before(tick),
-            PushOutcome::Accepted(None) => {}
-            PushOutcome::Full(request) => return Err((self.lock.lock(), request)),
-            PushOutcome::Refused => return Ok(false),
+            PushOutcome::Accepted { wake, may_pause } => {
+                if let Some((context, tick)) = wake {
+                    context.alarm.wake_before(tick);
+                }
+                if may_pause {
+                    pause(CROWDED_PAUSE);
+                } else if has_waiter {
+                    yield_now();
+                }
+                Ok(true)
+            }
+            PushOutcome::Full(request) => Err((self.lock.lock(), request)),
+            PushOutcome::Refused => Ok(false),
         }
-        if has_waiter {
-            pause(CROWDED_PAUSE);
-        }
-        Ok(true)
     }
 
     /// Makes the wheel agree with the state word of an entry. Links an entry that waits under

@@ -17,8 +17,10 @@
 //!    moves a timeout, wake the worker before that tick (see [`crate::alarm`]).
 //! 4. If no other caller waits for the lock, wait for it and do the work under it. If one does,
 //!    repeat steps 1 to 3 without the quota and with the greater bound [`CROWDED_CAPACITY`], and
-//!    pause for 0.1 ms, because the holder of the lock or the waiting caller needs the CPU. If this
-//!    bound is reached too, wait for the lock.
+//!    give up the CPU, because the holder of the lock or the waiting caller needs it. A thread
+//!    pauses for 0.1 ms once in a millisecond, and otherwise yields. A worker, a task, a call on a
+//!    future and a timer that forbids sleeping always yield. If the greater bound is reached too,
+//!    wait for the lock.
 //!
 //! # Serving requests
 //!
@@ -54,8 +56,9 @@
 use super::lease::Lease;
 use crate::counters::Counter;
 use crate::deadline::NO_TICK;
+use crate::entry::state::Runs;
 use crate::entry::{ShardId, Timeout};
-use crate::sync::{Arc, AtomicU64, Mutex, Ordering, within_quota};
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering, may_pause, within_quota};
 use crate::timer_context::TimerContext;
 use std::collections::VecDeque;
 
@@ -99,8 +102,13 @@ const MAX_DELAY: u64 = 2_000_000;
 /// The outcome of [`Inbox::push`].
 #[must_use]
 pub(crate) enum PushOutcome {
-    /// The request is in the queue. The caller must wake the worker of this timer before this tick.
-    Accepted(Option<(Arc<TimerContext>, u64)>),
+    /// The request is in the queue.
+    Accepted {
+        /// The caller must wake the worker of this timer before this tick.
+        wake: Option<(Arc<TimerContext>, u64)>,
+        /// The caller pauses in step 4 instead of yielding.
+        may_pause: bool,
+    },
     /// The inbox is full or the thread's quota is used up. The caller continues with step 4.
     Full(Request),
     /// The timer is stopped or has left the shard, or its bound is reached. A cancelled timeout has
@@ -190,6 +198,10 @@ impl Inbox {
         self.count(kind, context);
         self.pushed.add(1);
         let due = request.tick.min(context.resolution.tick_at(now.saturating_add(MAX_DELAY)));
+        let may_pause = has_waiter
+            && request.timeout.runs() != Runs::Wake
+            && context.backpressure.may_sleep()
+            && may_pause(now >> 20);
         requests.push_back(request);
         // ORDERING: Relaxed, written under the queue's lock; the alarm's word orders it for the
         // sleeper.
@@ -203,7 +215,7 @@ impl Inbox {
         // The thread that has lowered `due` may not have woken the worker yet. A timeout that was
         // moved does not wait for that thread.
         let must_wake = is_earlier || kind == RequestKind::Moved;
-        PushOutcome::Accepted(must_wake.then(|| (context.clone(), due)))
+        PushOutcome::Accepted { wake: must_wake.then(|| (context.clone(), due)), may_pause }
     }
 
     fn count(&self, kind: RequestKind, context: &TimerContext) {

@@ -337,7 +337,7 @@ mod tests {
             let (_, timeout) = Timeout::new(shard.id(), Deadline::up(tick), Closure(|_: &Timeout| {}));
             assert!(matches!(
                 shard.inbox.push(Request { timeout, tick }, RequestKind::New, false),
-                PushOutcome::Accepted(_)
+                PushOutcome::Accepted { .. }
             ));
         }
         assert_eq!(shard.earliest(), Some(1 << 40));

@@ -163,6 +163,11 @@ pub(crate) fn within_quota(_: u64, _: u64) -> bool {
     true
 }
 
+/// A model has no time, so no thread pauses.
+pub(crate) fn may_pause(_: u64) -> bool {
+    false
+}
+
 /// A model has no time, so no thread slows down.
 pub(crate) fn is_burst(_: u64, _: u64, _: u64) -> bool {
     false

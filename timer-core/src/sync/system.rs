@@ -85,9 +85,20 @@ thread_local! {
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Marks the calling thread as a worker, for which [`is_burst`] is always `false`.
+/// Marks the calling thread as a worker, for which [`is_burst`] and [`may_pause`] are always
+/// `false`.
 pub(crate) fn never_slow_down() {
     IS_WORKER.set(true);
+}
+
+/// Returns `true` for the first call of the calling thread in `period`. Returns `false` on a worker
+/// and inside a task, which delay other tasks if they pause.
+pub(crate) fn may_pause(period: u64) -> bool {
+    thread_local! {
+        static CALLS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+    }
+    let may_block = !IS_WORKER.get() && INNERMOST.get() == NOT_RUNNING;
+    may_block && CALLS.with(|calls| add_in_period(calls, period, 1)) == 0
 }
 
 /// Adds `n` to the timeouts that the calling thread has scheduled in `period`. Returns `true` for
@@ -100,9 +111,17 @@ pub(crate) fn is_burst(period: u64, n: u64, burst: u64) -> bool {
     before < burst && burst <= before.saturating_add(n) && !IS_WORKER.get()
 }
 
+#[cfg(test)]
+thread_local! {
+    /// The number of pauses of this thread.
+    pub(crate) static PAUSES: Cell<u32> = const { Cell::new(0) };
+}
+
 /// Blocks the calling thread for `duration`. Parking would take a token that belongs to the
 /// caller's own code.
 pub(crate) fn pause(duration: Duration) {
+    #[cfg(test)]
+    PAUSES.set(PAUSES.get() + 1);
     std::thread::sleep(duration);
 }
 

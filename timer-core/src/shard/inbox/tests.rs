@@ -31,7 +31,7 @@ fn push(inbox: &Inbox, tick: u64, kind: RequestKind) -> PushOutcome {
 fn push_slowly(inbox: &Inbox, context: &TimerContext, count: usize) -> usize {
     let accepted = |nth: &usize| {
         context.present.set(BEGIN + ((*nth as u64 + 1) << 20));
-        matches!(push(inbox, BEGIN + *nth as u64, RequestKind::Moved), PushOutcome::Accepted(_))
+        matches!(push(inbox, BEGIN + *nth as u64, RequestKind::Moved), PushOutcome::Accepted { .. })
     };
     (0..count).filter(accepted).count()
 }
@@ -41,7 +41,8 @@ fn a_request_is_announced_when_it_is_pushed() {
     let (inbox, _) = open_inbox();
     assert!(!inbox.has_requests());
     let tick = BEGIN + 1;
-    assert!(matches!(push(&inbox, tick, RequestKind::New), PushOutcome::Accepted(Some((_, due))) if due == tick));
+    let pushed = push(&inbox, tick, RequestKind::New);
+    assert!(matches!(pushed, PushOutcome::Accepted { wake: Some((_, due)), .. } if due == tick));
     assert!(inbox.has_requests() && inbox.due() <= tick);
     assert_eq!(inbox.due(), tick);
 }
@@ -50,9 +51,8 @@ fn a_request_is_announced_when_it_is_pushed() {
 fn a_cancelled_timeout_is_due_within_two_milliseconds() {
     let (inbox, _) = open_inbox();
     let latest = BEGIN + MAX_DELAY;
-    assert!(
-        matches!(push(&inbox, NO_TICK, RequestKind::Cancelled), PushOutcome::Accepted(Some((_, tick))) if tick == latest)
-    );
+    let pushed = push(&inbox, NO_TICK, RequestKind::Cancelled);
+    assert!(matches!(pushed, PushOutcome::Accepted { wake: Some((_, tick)), .. } if tick == latest));
     assert_eq!(inbox.due(), latest);
 }
 
@@ -61,7 +61,7 @@ fn a_thread_has_a_quota() {
     let (inbox, context) = open_inbox();
     // A millisecond in which no other test on this thread has pushed.
     context.present.set(BEGIN << 1);
-    let accepted = || matches!(push(&inbox, BEGIN, RequestKind::Moved), PushOutcome::Accepted(_));
+    let accepted = || matches!(push(&inbox, BEGIN, RequestKind::Moved), PushOutcome::Accepted { .. });
     assert_eq!((0..2 * QUOTA).filter(|_| accepted()).count() as u64, QUOTA);
 }
 
@@ -72,7 +72,7 @@ fn an_inbox_has_a_capacity() {
     let (_, timeout) = Timeout::new(ID, Deadline::up(BEGIN), Closure(|_: &Timeout| {}));
     let more = || {
         let request = Request { timeout: timeout.clone(), tick: BEGIN };
-        matches!(inbox.push(request, RequestKind::Moved, true), PushOutcome::Accepted(_))
+        matches!(inbox.push(request, RequestKind::Moved, true), PushOutcome::Accepted { .. })
     };
     assert_eq!((0..CROWDED_CAPACITY).filter(|_| more()).count(), CROWDED_CAPACITY - CAPACITY);
 }
@@ -103,7 +103,7 @@ fn a_drain_is_bounded() {
 fn a_drain_reports_its_earliest_request() {
     let (inbox, _) = open_inbox();
     for tick in [30, 10, 20] {
-        assert!(matches!(push(&inbox, tick, RequestKind::Moved), PushOutcome::Accepted(_)));
+        assert!(matches!(push(&inbox, tick, RequestKind::Moved), PushOutcome::Accepted { .. }));
     }
     let mut earliest = None;
     assert_eq!(inbox.try_drain(|tick| earliest = Some(tick)).len(), 3);

@@ -1,16 +1,16 @@
 //! Calls and turns that find the lock of a shard held.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use super::super::callers::CROWDED_PAUSE;
 use super::super::{MAX_PER_LOCK, Shard};
 use crate::config::{Config, DrivenBy};
 use crate::deadline::{Deadline, NO_TICK};
 use crate::engine::Engine;
 use crate::entry::state::Reset;
-use crate::entry::{Closure, Timeout};
-use crate::sync::Arc;
+use crate::entry::{Closure, Timeout, Wakeup};
+use crate::sync::{Arc, PAUSES, Running, never_slow_down, while_running};
 use crate::worker::Dispatcher;
 use std::sync::mpsc::{Receiver, channel};
+use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -80,32 +80,70 @@ fn a_call_at_the_gate_wakes_the_worker() {
 
 #[test]
 fn one_caller_at_a_time_waits_for_the_lock() {
-    const CROWDED: u32 = 50;
+    const CALLS: u64 = 8 + 50;
     let engine = engine();
     let shard = engine.shards()[0];
     let core = shard.lock.try_lock().unwrap();
     let (said, heard) = channel();
     let schedule = || shard.schedule(new(&engine, HOUR).1, engine.context.now()).is_some();
-    // The first eight calls use up the quota.
-    let calls = || {
-        let are_accepted = (0..8).all(|_| schedule());
-        let begin = Instant::now();
-        (are_accepted && (0..CROWDED).all(|_| schedule()), begin.elapsed())
-    };
+    // The first eight calls use up the quota. Virtual time stands still, so there is one period.
+    let calls = || ((0..CALLS).all(|_| schedule()), PAUSES.get());
     thread::scope(|scope| {
         for _ in 0..8 {
             let said = said.clone();
             scope.spawn(move || said.send(calls()).unwrap());
         }
-        let pauses = |took| took >= CROWDED * CROWDED_PAUSE;
-        let next = || heard.recv_timeout(A_WHILE);
-        let returned = (0..7).take_while(|_| next().is_ok_and(|(accepted, took)| accepted && pauses(took))).count();
+        let returned = (0..7).take_while(|_| heard.recv_timeout(A_WHILE) == Ok((true, 1))).count();
         let waits = wait_for_waiter(shard, &heard);
         shard.unlock(core);
-        assert_eq!(returned, 7, "the other callers leave requests and pause");
+        assert_eq!(returned, 7, "the other callers leave requests and pause once");
         assert!(waits && heard.recv().unwrap().0, "the first caller waits for the lock");
     });
-    assert_eq!(engine.stats().scheduled, 8 * (8 + u64::from(CROWDED)));
+    assert_eq!(engine.stats().scheduled, 8 * CALLS);
+}
+
+/// Returns the number of pauses of a thread that makes requests beyond its quota for entries from
+/// `create`, inside of `run`, while another caller waits at the gate.
+fn pauses(may_sleep: bool, create: fn(&Engine) -> Timeout, run: fn(&mut dyn FnMut())) -> u32 {
+    let engine = Engine::new(Config { may_sleep, ..Config::default() }, None, DrivenBy::ManualDriver);
+    let shard = engine.shards()[0];
+    let core = shard.lock.try_lock().unwrap();
+    let schedule_ten = || {
+        assert!((0..10).all(|_| shard.schedule(create(&engine), engine.context.now()).is_some()));
+    };
+    thread::scope(|scope| {
+        scope.spawn(schedule_ten);
+        while !shard.lock.has_waiter() {
+            thread::yield_now();
+        }
+        let (said, heard) = channel();
+        scope.spawn(move || {
+            run(&mut { schedule_ten });
+            said.send(PAUSES.get()).unwrap();
+        });
+        let pauses = heard.recv_timeout(A_WHILE);
+        shard.unlock(core);
+        pauses.unwrap()
+    })
+}
+
+#[test]
+fn a_thread_that_must_not_sleep_yields_in_a_crowd() {
+    let task = |engine: &Engine| new(engine, HOUR).1;
+    let future = |engine: &Engine| {
+        let deadline = Deadline::after(engine.context.now(), HOUR);
+        Timeout::new(engine.shards()[0].id(), deadline, Wakeup(Waker::noop().clone())).1
+    };
+    assert_eq!(pauses(true, task, |calls| calls()), 1, "an ordinary caller");
+    assert_eq!(pauses(false, task, |calls| calls()), 0, "the timer forbids it");
+    assert_eq!(pauses(true, future, |calls| calls()), 0, "a poll");
+    let as_worker = |calls: &mut dyn FnMut()| {
+        never_slow_down();
+        calls();
+    };
+    assert_eq!(pauses(true, task, as_worker), 0, "a worker");
+    let in_task = |calls: &mut dyn FnMut()| while_running(Running { timeout: 1, timer: 1 }, calls);
+    assert_eq!(pauses(true, task, in_task), 0, "a task, also in the turn of a driver");
 }
 
 /// The other thread has moved a timeout and linked it, and is preempted before it wakes the worker.
