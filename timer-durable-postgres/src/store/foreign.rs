@@ -27,8 +27,9 @@ impl PostgresStore {
         if self.has_gained {
             // No look has visited the rows of these shards.
             self.frontier = Frontier::default();
+            self.owes_settling = true;
         }
-        if self.frontier.from == 0 {
+        if self.owes_settling {
             self.settle_orphans();
         }
         let shards = self.shards.clone();
@@ -65,11 +66,15 @@ impl PostgresStore {
     }
 
     /// Settles the queued calls whose attempts were deleted without firing the triggers. A failure
-    /// is only logged, because it must not fail the upkeep that renews the lease.
+    /// is only logged, because it must not fail the upkeep that renews the lease. The next look
+    /// tries again.
     fn settle_orphans(&mut self) {
         let settled = self.link().and_then(|link| Ok(link.connection.run(SETTLE_ORPHANS, &[], &[])?));
-        if let Err(error) = self.check(settled) {
-            tracing::warn!(server = self.describe(), %error, "calls whose attempts were deleted stay queued");
+        match self.check(settled) {
+            Ok(_) => self.owes_settling = false,
+            Err(error) => {
+                tracing::warn!(server = self.describe(), %error, "calls whose attempts were deleted stay queued");
+            }
         }
     }
 

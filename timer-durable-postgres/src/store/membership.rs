@@ -93,6 +93,7 @@ impl PostgresStore {
         self.epochs = vec![None; SHARDS];
         self.suspects.clear();
         self.frontier = Frontier::default();
+        self.owes_settling = true;
         self.agenda.clear(Task::EndOfHold);
         if self.link.is_none() {
             self.take_connection()?;

@@ -129,6 +129,9 @@ pub struct PostgresStore {
     /// The instances whose lease was over, with the time at which this was first seen.
     suspects: HashMap<i64, Instant>,
     frontier: Frontier,
+    /// Since the join or since shards were gained, no look has settled the queued calls whose
+    /// attempts were deleted.
+    owes_settling: bool,
     /// Shards were gained, and the keeper has not been told yet.
     has_gained: bool,
     clock: Clock,
@@ -223,6 +226,7 @@ impl PostgresStore {
             put_divider: Divider::new(),
             suspects: HashMap::new(),
             frontier: Frontier::default(),
+            owes_settling: true,
             has_gained: false,
             clock: Clock::new(),
             signals: Arc::default(),

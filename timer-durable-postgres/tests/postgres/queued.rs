@@ -174,6 +174,22 @@ fn a_call_whose_attempt_was_deleted_goes_on() {
     assert_eq!(database.sql("select id from timer.pending"), waiting, "the call changes the timeout that waits");
 }
 
+#[test]
+fn a_call_whose_attempt_was_deleted_goes_on_after_another_transaction_has_locked_it() {
+    let Some(database) = Database::create() else { return };
+    let mut node = database.join_with(|store| store.lease(LEASE * 3600));
+    let id = run(&mut node);
+    let queued = database.sql(&call("debounce"));
+    database.sql(&format!("set session_replication_role = replica; delete from timer.timeout where id = '{id}'"));
+    let mut user = Session::begin(&database);
+    user.ask(&format!("select id from timer.timeout where id = '{queued}' for update"));
+    node.0.rejoin().unwrap();
+    node.0.upkeep(&[]).unwrap();
+    assert_eq!(database.sql(LEFT), "next|queued");
+    user.end("commit");
+    node.keep_up_until(|_| database.sql(LEFT) == "next|pending");
+}
+
 /// A row of the user that refers to a queued call keeps the call locked until its transaction ends.
 #[test]
 fn a_locked_call_delays_the_end_of_its_attempt_only() {
