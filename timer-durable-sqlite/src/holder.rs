@@ -12,17 +12,15 @@ use timer_durable::transaction::{Insert, KeyEffect, KeyHolder, Outcome};
 pub(super) struct Holder {
     pub(super) id: TimeoutId,
     pub(super) state: KeyHolder,
-    /// The call that is queued beside its attempt, which may have ended.
-    queued: Option<[u8; 16]>,
 }
 
 impl Holder {
-    const COLUMNS: &'static str = "select id, due, begun is not null, planned, attempt, queued from timer_timeout";
+    const COLUMNS: &'static str = "select id, due, begun is not null, planned, attempt from timer_timeout";
 
     fn read(row: &Row<'_>) -> Result<Self> {
         let state =
             KeyHolder { due: row.get(1)?, planned: row.get(3)?, attempts: row.get(4)?, is_running: row.get(2)? };
-        Ok(Self { id: id(row.get(0)?), state, queued: row.get(5)? })
+        Ok(Self { id: id(row.get(0)?), state })
     }
 
     pub(super) fn find(db: &Connection, topic: &str, key: &str) -> Result<Option<Self>> {
@@ -31,11 +29,12 @@ impl Holder {
         find.query_row([topic, key], Self::read).optional()
     }
 
-    /// Returns the call that is queued beside the attempt.
-    pub(super) fn queued(&self, db: &Connection) -> Result<Option<Self>> {
-        let Some(queued) = self.queued else { return Ok(None) };
-        let mut find = db.prepare_cached(&format!("{} where id = ?1 and if_pending is not null", Self::COLUMNS))?;
-        let call = find.query_row([queued], Self::read).optional()?;
+    /// Returns the queued call of a key. If another program has deleted the attempt that named the
+    /// call, no row names it.
+    pub(super) fn find_queued(db: &Connection, topic: &str, key: Option<&str>) -> Result<Option<Self>> {
+        let mut find =
+            db.prepare_cached(&format!("{} where topic = ?1 and key = ?2 and if_pending is not null", Self::COLUMNS))?;
+        let call = find.query_row(params![topic, key], Self::read).optional()?;
         Ok(call.map(|call| Self { state: KeyHolder { is_running: false, ..call.state }, ..call }))
     }
 

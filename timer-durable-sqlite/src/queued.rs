@@ -39,8 +39,9 @@ impl QueuedCalls {
         new: &Insert,
     ) -> Result<Outcome> {
         let db = tombstones.db;
-        if let Some(call) = running.queued(db)? {
+        if let Some(call) = Holder::find_queued(db, &new.topic, new.key.as_deref())? {
             if call.affect(tombstones, &mut create.slots, new)?.is_some() {
+                name(db, running.id, call.id)?;
                 return Ok(Outcome::Queued(call.id));
             }
             self.rows.push((call.id, -1));
@@ -53,8 +54,7 @@ impl QueuedCalls {
         let mut queue =
             db.prepare_cached("update timer_timeout set key = ?2, begun = ?3, if_pending = ?4 where id = ?1")?;
         queue.execute(params![blob(new.id), key, NEVER, new.if_pending.name()])?;
-        let mut name = db.prepare_cached("update timer_timeout set queued = ?2 where id = ?1")?;
-        name.execute([blob(running.id), blob(new.id)])?;
+        name(db, running.id, new.id)?;
         self.rows.push((new.id, 1));
         Ok(Outcome::Queued(new.id))
     }
@@ -117,9 +117,7 @@ impl QueuedCalls {
         if let Some(holder) = holder {
             if holder.state.is_running {
                 // The work has taken the end of the attempt back, by a savepoint.
-                let mut name = db.prepare_cached("update timer_timeout set queued = ?2 where id = ?1")?;
-                name.execute([blob(holder.id), blob(queued)])?;
-                return Ok(());
+                return name(db, holder.id, queued);
             }
             if holder.affect(tombstones, &mut Slots::new(db, tombstones.now), &call)?.is_some() {
                 self.cancel(tombstones, queued)?;
@@ -168,6 +166,12 @@ impl QueuedCalls {
         self.rows.push((queued, -1));
         unreadable::bury(tombstones.db, row, error, tombstones.now)
     }
+}
+
+/// Writes the id of a queued call into the row of the attempt, unless the row contains it.
+fn name(db: &Connection, running: TimeoutId, call: TimeoutId) -> Result<()> {
+    let mut name = db.prepare_cached("update timer_timeout set queued = ?2 where id = ?1 and queued is not ?2")?;
+    name.execute([blob(running), blob(call)]).map(drop)
 }
 
 /// Returns the queued calls that no timeout names, because another program has deleted it.

@@ -131,6 +131,8 @@ impl Store for SqliteStore {
         self.epoch = self.connection.query_row("select epoch from timer_meta", [], |row| row.get(0)).map_err(failed)?;
         self.begun_slot = BegunSlot::default();
         topics::forget(&self.connection).map_err(failed)?;
+        // A later look has to find the writes behind the reads of this function.
+        self.foreign.look(&self.connection).map_err(failed)?;
         self.settle_orphans()?;
         let lost = topics::find_lost(&self.connection).map_err(failed)?;
         self.bury(lost)?;

@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SESSIONS: usize = 20;
 const MILLISECOND: Duration = Duration::from_millis(1);
 
+/// A due time that is over.
+const DUE: i64 = 1_000_000;
+
 fn with_store(check: fn(SqliteStore)) {
     let folder = Folder::new();
     check(SqliteStore::open(folder.file()).unwrap());
@@ -38,39 +41,76 @@ fn a_call_beside_a_handler_is_kept() {
     with_store(queued::a_call_beside_a_handler_is_kept);
 }
 
+/// Opens a file with a call that is queued beside an attempt. Returns the attempt and the call.
+fn queue(folder: &Folder) -> (SqliteStore, TimeoutId, TimeoutId) {
+    let mut store = SqliteStore::open(folder.file()).unwrap();
+    store.rejoin().unwrap();
+    let running = run(&mut store);
+    let call = keyed(IfPending::Debounce);
+    assert_eq!(write(&mut store, Operation::Insert(call.clone())), Outcome::Queued(call.id));
+    (store, running, call.id)
+}
+
+/// Makes a timeout whose attempt runs.
+fn run(store: &mut SqliteStore) -> TimeoutId {
+    let insert = keyed(IfPending::Keep);
+    let id = insert.id;
+    write(store, Operation::Insert(insert));
+    assert!(matches!(write(store, Operation::Begin(id)), Outcome::Begun(_)));
+    id
+}
+
+fn keyed(if_pending: IfPending) -> Insert {
+    let mut insert = Insert::new(TimeoutId::new(), DUE, "t");
+    insert.key = Some("k".to_owned());
+    insert.if_pending = if_pending;
+    insert
+}
+
+fn write(store: &mut SqliteStore, operation: Operation) -> Outcome {
+    store.write(&[operation], Instant::now() + PATIENCE).unwrap().remove(0)
+}
+
+/// Deletes the attempt, as another program.
+fn delete(folder: &Folder) {
+    let deleted = "delete from timer_timeout where if_pending is null";
+    Connection::open(folder.file()).unwrap().execute_batch(deleted).unwrap();
+}
+
 #[test]
 fn a_call_whose_attempt_another_program_has_deleted_goes_on() {
-    for joins_again in [true, false] {
+    for joins in ["before", "after", "never"] {
         let folder = Folder::new();
-        let mut store = SqliteStore::open(folder.file()).unwrap();
-        store.rejoin().unwrap();
-        let due = store.now() - 1;
-        let keyed = |if_pending| {
-            let mut insert = Insert::new(TimeoutId::new(), due, "t");
-            insert.key = Some("k".to_owned());
-            insert.if_pending = if_pending;
-            insert
-        };
-        let running = keyed(IfPending::Keep);
-        let call = keyed(IfPending::Debounce);
-        let write = |store: &mut SqliteStore, operation| {
-            store.write(&[operation], Instant::now() + PATIENCE).unwrap().remove(0)
-        };
-        write(&mut store, Operation::Insert(running.clone()));
-        write(&mut store, Operation::Begin(running.id));
-        assert_eq!(write(&mut store, Operation::Insert(call.clone())), Outcome::Queued(call.id));
-        let deleted = "delete from timer_timeout where if_pending is null";
-        Connection::open(folder.file()).unwrap().execute_batch(deleted).unwrap();
-        if joins_again {
+        let (mut store, running, call) = queue(&folder);
+        if joins == "before" {
+            drop(store);
+            store = SqliteStore::open(folder.file()).unwrap();
+            store.rejoin().unwrap();
+        }
+        delete(&folder);
+        if joins == "after" {
             store.rejoin().unwrap();
         } else {
-            assert_eq!(write(&mut store, Operation::Begin(running.id)), Outcome::NotFound);
+            assert_eq!(write(&mut store, Operation::Begin(running)), Outcome::NotFound);
         }
         let upkeep = store.upkeep(&[]).unwrap();
-        assert_eq!(upkeep.foreign, [(Position { due, id: call.id }, "t".to_owned())]);
+        assert_eq!(upkeep.foreign, [(Position { due: DUE, id: call }, "t".to_owned())], "{joins}");
         assert_eq!(store.pending(), Some(1));
-        assert!(matches!(write(&mut store, Operation::Begin(call.id)), Outcome::Begun(_)));
+        assert!(matches!(write(&mut store, Operation::Begin(call)), Outcome::Begun(_)));
     }
+}
+
+/// The next attempt of the key begins before the store looks for the call.
+#[test]
+fn a_call_whose_attempt_another_program_has_deleted_does_not_block_its_key() {
+    let folder = Folder::new();
+    let (mut store, _, call) = queue(&folder);
+    delete(&folder);
+    let id = run(&mut store);
+    assert_eq!(write(&mut store, Operation::Insert(keyed(IfPending::Debounce))), Outcome::Queued(call));
+    let done = Operation::Done { id, attempt: 1, next: None, then: Vec::new() };
+    assert_eq!(write(&mut store, done), Outcome::Changed(id));
+    assert!(matches!(write(&mut store, Operation::Begin(call)), Outcome::Begun(_)));
 }
 
 /// Opens a timer whose handlers work for a while and note what they have handled in the transaction
