@@ -258,7 +258,7 @@ fn delete_dead(db: &Connection, id: TimeoutId) -> Result<usize> {
 
 const END: &str = "delete from timer_timeout where id = ?1 and attempt = ?2 and begun is not null and queued is null";
 const FIND: &str = "select attempt + 1, due, topic, forgiven, key, format, payload, period, max_lateness,
-        min(coalesce(planned, due), due), traceparent, queued is not null
+        planned, traceparent, queued is not null
     from timer_timeout where id = ?1 and (begun is null or begun < ?2)";
 /// A planned time behind the due time is a cap, which ends with the attempt.
 const BEGIN: &str = "update timer_timeout
@@ -288,7 +288,7 @@ impl Begin<'_> {
             attempt.payload = row.get(6)?;
             attempt.period = row.get(7)?;
             attempt.max_lateness = row.get(8)?;
-            attempt.planned = row.get(9)?;
+            attempt.planned = row.get::<_, Option<Micros>>(9)?.map_or(due, |planned| planned.min(due));
             // A timeout is worth more than its trace.
             attempt.traceparent = row.get(10).unwrap_or_default();
             Ok(Outcome::Begun(Box::new(attempt)))
