@@ -88,7 +88,8 @@ impl<K: Eq + Hash, V, S: BuildHasher> Expires for DelayMap<K, V, S> {
 /// async fn main() {
 ///     let (requested, mut requests) = tokio::sync::mpsc::channel(16);
 ///     requested.send("alice").await.unwrap();
-///     let mut sessions = OnTokio::new(DelayMap::default());
+///     let sessions: DelayMap<&str, ()> = DelayMap::default();
+///     let mut sessions = OnTokio::new(sessions);
 ///     loop {
 ///         tokio::select! {
 ///             Some(user) = requests.recv() => drop(sessions.as_mut().insert(user, (), IDLE)),
