@@ -167,7 +167,7 @@ impl TimerBuilder {
     /// threads.
     ///
     /// If many threads meet at a locked shard, a call that schedules, cancels or resets a task may
-    /// pause for about 0.1 ms, at most once in a millisecond on each thread. The thread that holds
+    /// pause for about 0.1 ms, at most 8 times within 8 ms on each thread. The thread that holds
     /// the lock gets the CPU meanwhile. Calls inside a task do not pause. Polls, resets and drops
     /// of futures never sleep.
     ///

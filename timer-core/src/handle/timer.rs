@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 /// Scheduling takes O(1) time. If the shard of the caller's CPU is locked, the caller leaves a
 /// request and returns. A thread may leave 8 requests per millisecond. After that it waits for the
 /// lock. If another caller waits for it already, the thread leaves a request nonetheless and yields
-/// its CPU. Once in a millisecond it pauses for about 0.1 ms instead, unless
+/// its CPU. Up to 8 times within 8 ms it pauses for about 0.1 ms instead, unless
 /// [`backpressure_sleep`](crate::TimerBuilder::backpressure_sleep) forbids that.
 ///
 /// # Examples

@@ -13,8 +13,8 @@ use crate::error::RejectReason;
 use crate::sync::{Guard, pause, yield_now};
 use std::time::Duration;
 
-/// The time for which a call sleeps after it has left a request beyond the quota, once in a
-/// millisecond. Linux extends it to about 0.1 ms.
+/// The time for which a call sleeps after it has left a request beyond the quota. Linux extends it
+/// to about 0.1 ms.
 const CROWDED_PAUSE: Duration = Duration::from_micros(20);
 
 impl Shard {

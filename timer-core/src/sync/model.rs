@@ -164,7 +164,7 @@ pub(crate) fn within_quota(_: u64, _: u64) -> bool {
 }
 
 /// A model has no time, so no thread pauses.
-pub(crate) fn may_pause(_: u64) -> bool {
+pub(crate) fn may_pause(_: u64, _: u64) -> bool {
     false
 }
 

@@ -91,14 +91,14 @@ pub(crate) fn never_slow_down() {
     IS_WORKER.set(true);
 }
 
-/// Returns `true` for the first call of the calling thread in `period`. Returns `false` on a worker
-/// and inside a task, which delay other tasks if they pause.
-pub(crate) fn may_pause(period: u64) -> bool {
+/// Returns `true` for the first `most` calls of the calling thread in `period`. Returns `false` on
+/// a worker and inside a task, which delay other tasks if they pause.
+pub(crate) fn may_pause(period: u64, most: u64) -> bool {
     thread_local! {
         static CALLS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
     }
     let may_block = !IS_WORKER.get() && INNERMOST.get() == NOT_RUNNING;
-    may_block && CALLS.with(|calls| add_in_period(calls, period, 1)) == 0
+    may_block && CALLS.with(|calls| add_in_period(calls, period, 1)) < most
 }
 
 /// Adds `n` to the timeouts that the calling thread has scheduled in `period`. Returns `true` for

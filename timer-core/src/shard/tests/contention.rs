@@ -1,6 +1,7 @@
 //! Calls and turns that find the lock of a shard held.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use super::super::inbox::MAX_PAUSES;
 use super::super::{MAX_PER_LOCK, Shard};
 use crate::config::{Config, DrivenBy};
 use crate::deadline::{Deadline, NO_TICK};
@@ -93,10 +94,10 @@ fn one_caller_at_a_time_waits_for_the_lock() {
             let said = said.clone();
             scope.spawn(move || said.send(calls()).unwrap());
         }
-        let returned = (0..7).take_while(|_| heard.recv_timeout(A_WHILE) == Ok((true, 1))).count();
+        let returned = (0..7).take_while(|_| heard.recv_timeout(A_WHILE) == Ok((true, MAX_PAUSES as u32))).count();
         let waits = wait_for_waiter(shard, &heard);
         shard.unlock(core);
-        assert_eq!(returned, 7, "the other callers leave requests and pause once");
+        assert_eq!(returned, 7, "the other callers leave requests, and pause at times");
         assert!(waits && heard.recv().unwrap().0, "the first caller waits for the lock");
     });
     assert_eq!(engine.stats().scheduled, 8 * CALLS);
@@ -134,7 +135,7 @@ fn a_thread_that_must_not_sleep_yields_in_a_crowd() {
         let deadline = Deadline::after(engine.context.now(), HOUR);
         Timeout::new(engine.shards()[0].id(), deadline, Wakeup(Waker::noop().clone())).1
     };
-    assert_eq!(pauses(true, task, |calls| calls()), 1, "an ordinary caller");
+    assert_eq!(pauses(true, task, |calls| calls()), 2, "an ordinary caller, in each call beyond its quota");
     assert_eq!(pauses(false, task, |calls| calls()), 0, "the timer forbids it");
     assert_eq!(pauses(true, future, |calls| calls()), 0, "a poll");
     let as_worker = |calls: &mut dyn FnMut()| {
