@@ -161,7 +161,7 @@ fn report(options: &Options) -> io::Result<()> {
     let programs = this.parent().unwrap_or(Path::new("."));
     let machine = Machine::of_this();
     let expected: u64 = options.steps().map(|step| options.expected(step)).sum();
-    println!("about {} minutes", expected.div_ceil(60));
+    println!("about {} min", expected.div_ceil(60));
     let measured = measure(options, programs);
     let results = &measured.results;
     let mut folder = if options.is_complete() && !measured.is_disturbed() {
