@@ -77,7 +77,7 @@ pub(super) fn execute(
 }
 
 /// Executes an operation in its own savepoint, inside a transaction. Refuses the operation if its
-/// row cannot be written, and undoes what it has written.
+/// row cannot be written, and undoes its writes.
 pub(super) fn execute_in_savepoint(
     db: &Connection,
     operation: &Operation,

@@ -130,7 +130,7 @@ impl Schema {
         }
     }
 
-    /// Executes the steps behind those that a file has.
+    /// Executes the steps that a file lacks.
     fn execute(self, connection: &Connection, path: &Path, done: usize) -> Result<(), OpenError> {
         let steps = self.steps[done..].concat();
         let set_version = format!("update timer_meta set version = {}", self.version());

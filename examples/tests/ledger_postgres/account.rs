@@ -1,6 +1,6 @@
 //! The account of a store that several nodes share.
 //!
-//! The lines of different nodes arrive in any order, so the account checks what holds in each
+//! The lines of different nodes arrive in any order, so the account checks rules that hold in each
 //! order.
 
 use std::collections::HashMap;

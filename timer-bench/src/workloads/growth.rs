@@ -67,7 +67,9 @@ fn pending<P: Peer>(run: &Run, caller: &mut P, n: usize, params: &str) {
         }
     }
     run.each(params, cpu() - before, count, "cpu-ns/pair");
-    window.into_iter().for_each(|handle| caller.cancel(handle));
+    for handle in window {
+        caller.cancel(handle);
+    }
 
     let mut order: Vec<usize> = (0..n).collect();
     SplitMix64::new(SEED + 1).shuffle(&mut order);
@@ -82,7 +84,9 @@ fn pending<P: Peer>(run: &Run, caller: &mut P, n: usize, params: &str) {
     for batch in batches() {
         let taken: Vec<_> = batch.iter().map(|at| take(caller, *at).1).collect();
         let before = cpu();
-        taken.into_iter().for_each(|handle| caller.cancel(handle));
+        for handle in taken {
+            caller.cancel(handle);
+        }
         used += cpu() - before;
     }
     run.each(params, used, batches().map(<[usize]>::len).sum(), "cpu-ns/cancel");
@@ -91,15 +95,21 @@ fn pending<P: Peer>(run: &Run, caller: &mut P, n: usize, params: &str) {
     for batch in batches().filter(|_| P::NO_RESET.is_none()) {
         let mut taken: Vec<_> = batch.iter().map(|at| take(caller, *at)).collect();
         let before = cpu();
-        taken.iter_mut().for_each(|(half, handle)| caller.reset(handle, *half));
+        for (half, handle) in &mut taken {
+            caller.reset(handle, *half);
+        }
         used += cpu() - before;
-        taken.into_iter().for_each(|(_, handle)| caller.cancel(handle));
+        for (_, handle) in taken {
+            caller.cancel(handle);
+        }
     }
     match P::NO_RESET {
         Some(reason) => run.unavailable(params, "cpu-ns/earlier", reason),
         None => run.each(params, used, batches().map(<[usize]>::len).sum(), "cpu-ns/earlier"),
     }
-    handles.into_iter().for_each(|(_, handle)| caller.cancel(handle));
+    for (_, handle) in handles {
+        caller.cancel(handle);
+    }
 }
 
 /// Measures the expiry of N timers. Scheduling them must take less than the time before the first

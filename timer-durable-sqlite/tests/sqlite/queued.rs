@@ -113,8 +113,8 @@ fn a_call_whose_attempt_another_program_has_deleted_does_not_block_its_key() {
     assert!(matches!(write(&mut store, Operation::Begin(call)), Outcome::Begun(_)));
 }
 
-/// Opens a timer whose handlers work for a while and note what they have handled in the transaction
-/// that ends them.
+/// Opens a timer whose handlers work for a while and note their payload in the transaction that
+/// ends them.
 fn open(file: &Path) -> (DurableTimer, SqliteHandle) {
     let store = SqliteStore::open(file).unwrap();
     let sqlite = store.handle();
