@@ -212,14 +212,20 @@ impl Timeout {
         Location::new(header.bucket.load(Ordering::Relaxed), header.position.load(Ordering::Relaxed))
     }
 
-    /// Takes over the reference of the wheel without counting it down. The caller has cancelled the
-    /// entry, holds the shard's lock and has just removed the [`Linked`] from the wheel, which
-    /// nobody uses any more.
+    /// Returns the reference of the wheel, which is counted. The caller holds the shard's lock and
+    /// has just removed the [`Linked`] from the wheel, which nobody uses any more.
+    #[inline]
+    pub(crate) fn wheel_reference(&self) -> Timeout {
+        Timeout { entry: self.entry }
+    }
+
+    /// Takes over the [reference of the wheel](Self::wheel_reference) without counting it down. The
+    /// caller has cancelled the entry.
     #[inline]
     pub(crate) fn take_over(&self) {
         debug_assert!(self.state().state() == state::State::Cancelled);
         if self.runs() == Runs::Again {
-            return drop(Timeout { entry: self.entry });
+            return drop(self.wheel_reference());
         }
         // ORDERING: Relaxed, a thread that acts on the mark has acquired this thread's later change
         // of `refs`.

@@ -133,6 +133,11 @@ impl Word {
         self.0 & FLAG != 0
     }
 
+    #[inline]
+    fn is_linked(self) -> bool {
+        self.0 & (STATE_MASK | FLAG) == State::Waiting as u64
+    }
+
     /// Returns the word with this state and without the flag.
     #[inline]
     fn with(self, state: State) -> Self {
@@ -270,17 +275,33 @@ impl AtomicState {
         self.update(|word| (word.state() == from).then(|| word.with(State::Cancelled))).is_ok()
     }
 
+    /// Returns `true` if the entry waits and is [linked](self#the-flag).
+    #[inline]
+    pub(crate) fn is_linked(&self) -> bool {
+        self.load().is_linked()
+    }
+
+    /// Moves an entry that waits and is linked to `deadline`, if that is not earlier and not due.
+    /// This is the common case of a [`reset`](Self::reset). Any thread may call it. Returns `false`
+    /// and changes nothing in all other cases.
+    #[inline]
+    pub(crate) fn postpone(&self, deadline: Deadline, is_due: bool) -> bool {
+        let next = Word::new(State::Waiting, deadline);
+        self.update(|word| (word.is_linked() && word.0 <= next.0 && !is_due).then_some(next)).is_ok()
+    }
+
+    /// Moves an entry that waits and is linked to `deadline`. Called by the holder of the shard's
+    /// lock, who links it there before it unlocks. Returns `false` and changes nothing in all other
+    /// cases.
+    #[inline]
+    pub(crate) fn move_linked(&self, deadline: Deadline) -> bool {
+        self.update(|word| word.is_linked().then(|| Word::new(State::Waiting, deadline))).is_ok()
+    }
+
     /// Moves the timeout to `deadline`. Any thread may call it. If `is_due` is set, an entry that
     /// waits must be linked even if its deadline does not become earlier.
-    #[inline]
     pub(crate) fn reset(&self, deadline: Deadline, is_due: bool) -> Reset {
-        // The common case is a later deadline for an entry that waits and is linked.
-        let next = Word::new(State::Waiting, deadline);
-        let is_later = |word: Word| word.state() == State::Waiting && !word.is_flagged() && word.0 <= next.0;
-        match self.update(|word| (is_later(word) && !is_due).then_some(next)) {
-            Ok(_) => Reset::Done,
-            Err(_) => self.reset_if(deadline, is_due, |_| true),
-        }
+        self.reset_if(deadline, is_due, |_| true)
     }
 
     /// Moves the timeout to the current time. Returns [`Reset::Lost`] if it is due, queued or has

@@ -29,6 +29,7 @@
 //! | `life::stopped_twice` | two threads stop a worker, which sleeps and wakes up |
 //! | `lock::the_worker_that_tries_in_vain_waits` | the worker accesses the lock word twice, beside two callers at the gate |
 //! | `periodic::a_run_that_goes_on_and_stop_and_a_caller` | a run, `stop` and a caller access the lock and the inbox |
+//! | `places::a_turn_waits_for_a_move` | one caller moves an entry under the lock, another one moves it too and takes turns |
 //! | `references::a_clone_while_others_are_dropped` | three threads change the count, one of them three times |
 //! | `stop::two_new_timeouts_beside_stop` | `stop` and two callers access the lock and the inbox |
 //! | `stop::a_cancel_and_a_caller_beside_stop` | `stop`, a canceller and a caller access the lock and the inbox |

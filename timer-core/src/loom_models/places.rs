@@ -1,6 +1,6 @@
 //! Models of the location of an entry, which lock holders on several threads write and read.
 
-use super::{assert_sound, beside, check, engine, new, time_at};
+use super::{Outcome, Subject, assert_sound, beside, check, engine, new, set_time, time_at, turn, turn_at, turn_out};
 use crate::deadline::{Deadline, NO_TICK};
 use crate::entry::Timeout;
 use crate::entry::state::Reset;
@@ -76,4 +76,103 @@ fn negative_a_reset_to_later_never_links() {
             }
         });
     });
+}
+
+/// Returns a timer that looks at its wheel early, so that a timeout moves to an earlier place under
+/// one lock, and a timeout that is due after 90 ns.
+fn with_an_early_look() -> (Subject, Timeout, &'static Outcome) {
+    let engine = engine();
+    drop(new(&engine, 2));
+    let (timeout, outcome) = new(&engine, 90);
+    (engine, timeout, outcome)
+}
+
+fn a_move_and_a_cancel() {
+    let (engine, timeout, outcome) = with_an_early_look();
+    let mover = beside(&timeout, |timeout| timeout.reset(Duration::from_nanos(5)));
+    assert!(timeout.cancel(), "a move never prevents a cancel");
+    let _ = mover.join().unwrap();
+    assert_eq!((outcome.ran(), outcome.dropped(), engine.pending()), (0, 1, 1));
+    drop(timeout);
+    assert_eq!(turn_out(&mut engine.dispatcher()), 1, "the other one");
+    assert_sound(&engine);
+}
+
+model!(check, a_move_and_a_cancel,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+    the_lock_orders_nothing Relaxed "sync/lock.rs" "self.word.compare_exchange(old, new",
+);
+
+/// One thread moves a timeout to 5, and another one resets it to 45 and takes the turns of that
+/// time. If the reset relies on the link of the first thread, the first turn waits for it.
+fn a_move_and_a_turn(to_earlier: fn(&Timeout, Deadline)) {
+    let (engine, timeout, outcome) = with_an_early_look();
+    let [earlier, later] = [5, 45].map(|nanos| Deadline::up(time_at(&engine.context, nanos)));
+    let other = {
+        let timeout = timeout.clone();
+        beside(&engine, move |engine| {
+            assert!(timeout.reset_to(later, timeout.now()));
+            let mut dispatcher = engine.dispatcher();
+            while engine.next() <= 45 {
+                turn_at(&mut dispatcher, 45);
+            }
+            outcome.ran()
+        })
+    };
+    to_earlier(&timeout, earlier);
+    assert_eq!(other.join().unwrap(), 1, "missed");
+    assert_eq!((outcome.ran(), outcome.dropped(), engine.pending()), (1, 1, 0));
+    assert_sound(&engine);
+}
+
+fn a_turn_waits_for_a_move() {
+    a_move_and_a_turn(|timeout, deadline| _ = timeout.reset_to(deadline, timeout.now()));
+}
+
+model!(check_heavy, a_turn_waits_for_a_move,
+    a_state_changes_in_two_steps Split "entry/state.rs" "match self.0.compare_exchange_weak",
+);
+
+#[test]
+#[should_panic(expected = "missed")]
+fn negative_the_state_changes_before_the_lock() {
+    check(|| {
+        a_move_and_a_turn(|timeout, deadline| {
+            if timeout.state().move_linked(deadline) {
+                let context = timeout.context().unwrap();
+                let _ = timeout.link(context.resolution.tick_of(deadline));
+            }
+        });
+    });
+}
+
+/// A timeout was moved to 50, and at its former deadline of 5 a turn takes it out and links it
+/// again. Meanwhile it moves to 20.
+fn a_move_beside_the_turn_that_has_it(to_earlier: fn(&Timeout, Deadline) -> bool) {
+    let engine = engine();
+    let (timeout, outcome) = new(&engine, 5);
+    assert!(timeout.reset(Duration::from_nanos(50)));
+    set_time(&engine, 5);
+    let mover = {
+        let deadline = Deadline::up(time_at(&engine.context, 20));
+        beside(&timeout, move |timeout| to_earlier(&timeout, deadline))
+    };
+    let mut dispatcher = engine.dispatcher();
+    assert_eq!(turn(&mut dispatcher), 0, "not due");
+    assert!(mover.join().unwrap());
+    assert_eq!(turn_at(&mut dispatcher, 20), 1, "late");
+    assert_eq!((outcome.ran(), outcome.dropped(), engine.next()), (1, 1, NO_TICK));
+    assert_sound(&engine);
+}
+
+fn a_turn_and_a_move() {
+    a_move_beside_the_turn_that_has_it(|timeout, deadline| timeout.reset_to(deadline, timeout.now()));
+}
+
+model!(check, a_turn_and_a_move);
+
+#[test]
+#[should_panic(expected = "late")]
+fn negative_an_entry_that_a_turn_has_counts_as_linked() {
+    check(|| a_move_beside_the_turn_that_has_it(|timeout, deadline| timeout.state().move_linked(deadline)));
 }

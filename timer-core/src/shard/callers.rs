@@ -7,10 +7,10 @@
 
 use super::inbox::{PushOutcome, Request, RequestKind};
 use super::{Core, Shard};
-use crate::deadline::{IMMEDIATE, NO_TICK, Nanos};
+use crate::deadline::{Deadline, IMMEDIATE, NO_TICK, Nanos};
 use crate::entry::{ShardId, Timeout};
 use crate::error::RejectReason;
-use crate::sync::{Guard, pause, yield_now};
+use crate::sync::{Guard, Ordering, pause, yield_now};
 use std::time::Duration;
 
 /// The time for which a call sleeps after it has left a request beyond the quota. Linux extends it
@@ -168,7 +168,7 @@ impl Shard {
 
     #[inline]
     fn unlink_locked(&self, core: &mut Core, timeout: &Timeout) {
-        if self.count_cancelled(core, timeout) && core.wheel.vacate(timeout) {
+        if self.count_cancelled(core, timeout) && core.wheel.vacate(timeout, || true) {
             timeout.take_over();
         }
     }
@@ -205,6 +205,37 @@ impl Shard {
             self.find_and_unlink(&mut core, &request.timeout);
             self.unlock(core);
         }
+    }
+
+    /// Moves an entry that waits to an earlier deadline, under one lock. Returns `false` and
+    /// changes nothing if the lock is taken, if the worker may have to be woken for the deadline,
+    /// or if the entry is not linked.
+    ///
+    /// The entry is at its location and waits without the flag `UNLINKED`, so it is in the wheel
+    /// while this thread holds the lock. The thread changes the state word first, and then links
+    /// the entry under the new tick. Between the two, the word promises an earlier link than there
+    /// is. Nobody notices, because turns and cancels need the lock for what they do in the wheel,
+    /// and a reset that does without it only sets a later deadline.
+    pub(crate) fn move_earlier(&self, timeout: &Timeout, deadline: Deadline, now: Nanos) -> bool {
+        let Some(mut core) = self.lock.try_lock() else { return false };
+        let is_moved = self.move_locked(&mut core, timeout, deadline, now);
+        self.unlock(core);
+        is_moved
+    }
+
+    #[inline]
+    fn move_locked(&self, core: &mut Core, timeout: &Timeout, deadline: Deadline, now: Nanos) -> bool {
+        let Core { lease, wheel } = core;
+        let Some(context) = lease.serving(timeout.shard_id()) else { return false };
+        let tick = context.resolution.tick_from(deadline, now);
+        // ORDERING: Relaxed, as in `link`.
+        let may_need_wake = tick < self.next.load(Ordering::Relaxed);
+        if may_need_wake || !wheel.vacate(timeout, || timeout.state().move_linked(deadline)) {
+            return false;
+        }
+        let due_by = || context.resolution.tick_at(context.present.due_by(now));
+        self.link(wheel, tick, timeout.wheel_reference(), due_by);
+        true
     }
 
     /// Wakes the worker of the timer that leases the shard under the name `id`, if it would sleep

@@ -51,14 +51,15 @@ impl EntryWheel {
         });
     }
 
-    /// Removes an entry that was cancelled. Returns `true` if it was linked, and the canceller has
-    /// to take over the reference of the wheel. The entry was not `UNLINKED`, so it is at its
-    /// location, or the step that has taken it out is the last one in this wheel.
+    /// Removes an entry if it is linked and `may`, which is then called, returns `true`. If it was
+    /// removed, the caller has to take over the reference of the wheel. The entry waits without the
+    /// flag `UNLINKED`, or did so until it was cancelled. So it is at its location, or the step
+    /// that has taken it out is the last one in this wheel.
     #[inline]
-    pub(crate) fn vacate(&mut self, timeout: &Timeout) -> bool {
+    pub(crate) fn vacate(&mut self, timeout: &Timeout, may: impl Fn() -> bool) -> bool {
         match self {
-            EntryWheel::Hierarchical(wheel) => wheel.vacate(timeout.location()),
-            EntryWheel::Hashed(wheel) => wheel.remove(timeout.location(), |at| **at == *timeout).is_some(),
+            EntryWheel::Hierarchical(wheel) => wheel.vacate_if(timeout.location(), may),
+            EntryWheel::Hashed(wheel) => wheel.remove(timeout.location(), |at| **at == *timeout && may()).is_some(),
         }
     }
 

@@ -74,7 +74,15 @@ impl Timeout {
     /// because it must not wait for the tick under which it was linked.
     #[inline]
     pub(crate) fn reset_to(&self, deadline: Deadline, now: Nanos) -> bool {
-        self.finish_reset(self.state().reset(deadline, deadline.is_due(now)), deadline, now)
+        self.state().postpone(deadline, deadline.is_due(now)) || self.move_or_link(deadline, now)
+    }
+
+    /// Moves the timeout if it has ended, has to move in the wheel, or is in none.
+    // Out of line, so that a reset to a later deadline saves no registers.
+    #[inline(never)]
+    fn move_or_link(&self, deadline: Deadline, now: Nanos) -> bool {
+        self.state().is_linked() && self.shard().move_earlier(self, deadline, now)
+            || self.finish_reset(self.state().reset(deadline, deadline.is_due(now)), deadline, now)
     }
 
     /// Links the entry if a reset that the state word has decided requires it. Returns `false` if

@@ -276,15 +276,16 @@ impl<V> Bucket<V> {
         Some(removed)
     }
 
-    /// Removes the value at `position` without reading its slot. Returns `None` if there is none.
-    /// If this returns `true`, the caller must [`keep_up`](Self::keep_up) the bucket.
+    /// Removes the value at `position` without reading its slot. Returns `None` if there is none or
+    /// `may` returns `false`. If this returns `true`, the caller must [`keep_up`](Self::keep_up) the
+    /// bucket.
     #[inline]
-    pub(super) fn vacate(&mut self, position: u32) -> Option<bool> {
+    pub(super) fn vacate(&mut self, position: u32, may: impl FnOnce() -> bool) -> Option<bool> {
         const { assert!(!mem::needs_drop::<V>()) };
         let position = position as usize;
         let needs_upkeep = match self.in_open(position) {
-            Some(at) => self.open.vacate(at).then(|| self.open.needs_upkeep()),
-            None => self.others.as_mut()?.vacate(position),
+            Some(at) => self.open.vacate(at, may).then(|| self.open.needs_upkeep()),
+            None => self.others.as_mut()?.vacate(position, may),
         };
         self.values -= u32::from(needs_upkeep.is_some());
         needs_upkeep

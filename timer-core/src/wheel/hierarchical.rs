@@ -200,11 +200,18 @@ impl<V, P: Tracker<V>> RawHierarchical<V, P> {
     ///   bucket of a cascade. When the bucket is empty, its generation changes.
     #[inline]
     pub(crate) fn vacate(&mut self, location: Location) -> bool {
+        self.vacate_if(location, || true)
+    }
+
+    /// As [`vacate`](Self::vacate), but only if `may`, which is called if the value is still in the
+    /// wheel, returns `true`.
+    #[inline]
+    pub(crate) fn vacate_if(&mut self, location: Location, may: impl FnOnce() -> bool) -> bool {
         let Some((bucket, ..)) = self.bucket_mut(location.number()) else { return false };
         if bucket.name != location.bucket {
             return false;
         }
-        let Some(needs_upkeep) = bucket.vacate(location.position) else { return false };
+        let Some(needs_upkeep) = bucket.vacate(location.position, may) else { return false };
         // The deadline is not known, so it may have been the earliest one.
         let removed = bucket.earliest;
         self.base.len -= 1;

@@ -80,13 +80,16 @@ pub(super) fn extract<V>(
     earliest
 }
 
-/// Clears the mark of the slot `at`. Returns `false` if there is none.
+/// Clears the mark of the slot `at`. Returns `false` if there is none, or if `may` returns `false`,
+/// which is called only if there is one.
 #[inline]
-pub(super) fn vacate(marks: &mut u64, at: usize) -> bool {
+pub(super) fn vacate(marks: &mut u64, at: usize, may: impl FnOnce() -> bool) -> bool {
     let mark = 1 << (at % CHUNK);
-    let is_marked = *marks & mark != 0;
+    if *marks & mark == 0 || !may() {
+        return false;
+    }
     *marks &= !mark;
-    is_marked
+    true
 }
 
 impl<V> Chunk<V> {
@@ -160,16 +163,16 @@ impl<V> Chunk<V> {
         let slot = self.slots.get_mut(at)?;
         let value = slot.1.take_if(|value| wanted(value))?;
         self.len -= 1;
-        vacate(&mut self.occupied, at);
+        vacate(&mut self.occupied, at, || true);
         Some((slot.0, value))
     }
 
-    /// Removes the value at `at` without reading its slot. Returns `false` if there is none.
+    /// Removes the value at `at` without reading its slot, as [`vacate`] does.
     #[inline]
-    pub(super) fn vacate(&mut self, at: usize) -> bool {
-        let is_occupied = vacate(&mut self.occupied, at);
-        self.len -= u16::from(is_occupied);
-        is_occupied
+    pub(super) fn vacate(&mut self, at: usize, may: impl FnOnce() -> bool) -> bool {
+        let is_vacated = vacate(&mut self.occupied, at, may);
+        self.len -= u16::from(is_vacated);
+        is_vacated
     }
 
     /// Takes the first value.

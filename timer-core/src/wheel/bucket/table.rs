@@ -63,13 +63,13 @@ impl<V> Table<V> {
         self.get(number).map_or(0, |(_, len, _)| usize::from(len))
     }
 
-    /// Removes the value at `position` without reading its slot. Returns `None` if there is none,
-    /// and otherwise whether upkeep should follow.
+    /// Removes the value at `position` without reading its slot. Returns `None` if there is none or
+    /// `may` returns `false`, and otherwise whether upkeep should follow.
     // Out of line, because most buckets have no table.
     #[inline(never)]
-    pub(super) fn vacate(&mut self, position: usize) -> Option<bool> {
+    pub(super) fn vacate(&mut self, position: usize, may: impl FnOnce() -> bool) -> Option<bool> {
         let (marks, len, _) = self.get_mut(position / CHUNK)?;
-        vacate(marks, position % CHUNK).then(|| {
+        vacate(marks, position % CHUNK, may).then(|| {
             *len -= 1;
             needs_upkeep(usize::from(*len))
         })
@@ -98,7 +98,7 @@ impl<V> Table<V> {
         let at = position % CHUNK;
         let slot = slots.get_mut(at).filter(|_| *marks >> at & 1 == 1)?;
         let value = slot.1.take_if(|value| wanted(value))?;
-        vacate(marks, at);
+        vacate(marks, at, || true);
         *len -= 1;
         Some(((slot.0, value), needs_upkeep(usize::from(*len))))
     }
