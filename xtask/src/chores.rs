@@ -45,7 +45,7 @@ pub(crate) fn bench(sh: &Shell, flags: flags::Bench) -> Result {
             .env("RUSTFLAGS", unstable),
         cmd!(sh, "cargo build --release --manifest-path timer-bench/peers/queues/Cargo.toml --target-dir {queues}"),
     ];
-    let musl = "cargo build --release -p timer-bench --bin workload-mimalloc --features mimalloc --target";
+    let musl = "build --release -p timer-bench --bin workload-mimalloc --features mimalloc --target";
     builds.push(cargo_line(sh, &format!("{musl} {MUSL}"))?);
     if jvm.is_ok() {
         // JDK 25 has to read the classes, too.
