@@ -70,13 +70,13 @@ const MAX_SECONDS: u64 = 900;
 /// All steps, in the order in which they run.
 pub(super) const STEPS: &[Step] = &[
     step(3, 1, "schedule", ""),
-    by("workload-mimalloc", of(step(3, 1, "schedule", "--threads 1"), &[OURS, STATIC, "tokio"])),
+    by("workload-mimalloc", of(step(5, 1, "schedule", "--threads 1"), &[OURS, STATIC, "tokio"])),
     step(3, 1, "pair", ""),
-    by("workload-mimalloc", of(step(3, 1, "pair", "--threads 1"), &[OURS, STATIC])),
+    by("workload-mimalloc", of(step(5, 1, "pair", "--threads 1"), &[OURS, STATIC])),
     step(3, 1, "reset", ""),
-    by("workload-mimalloc", of(step(3, 1, "reset", "--threads 1"), &[OURS, STATIC])),
+    by("workload-mimalloc", of(step(5, 1, "reset", "--threads 1"), &[OURS, STATIC])),
     step(3, 1, "cancel", ""),
-    by("workload-mimalloc", of(step(3, 1, "cancel", ""), &[OURS, STATIC, "tokio"])),
+    by("workload-mimalloc", of(step(5, 1, "cancel", ""), &[OURS, STATIC, "tokio"])),
     step(2, 2, "crowd", ""),
     step(3, 3, "lateness", "--ms 2000"),
     step(3, 3, "busy", ""),
@@ -93,7 +93,7 @@ pub(super) const STEPS: &[Step] = &[
     of(step(1, 3, "timetable", ""), &[OURS, "timer-hashed"]),
     of(step(1, 10, "instructions", ""), &[OURS, "tokio", FLOOR]),
     by("workload-held", of(step(1, 15, "held", ""), &[OURS])),
-    step(1, 7, "durable-sqlite", "--ms 1500"),
+    step(3, 7, "durable-sqlite", "--ms 1500"),
     step(1, 22, "durable-postgres", "--ms 1500 --delay-ms 1000,5000"),
     step(1, 7, "durable-neighbor", "--ms 1500"),
 ];
