@@ -100,9 +100,9 @@ pub(super) const STEPS: &[Step] = &[
 
 /// The steps of a run with `--growth`.
 pub(super) const GROWTH: &[Step] = &[
-    of(step(1, 90, "growth", ""), &[OURS, "tokio", "btree", FLOOR]),
-    of(step(1, 600, "growth-sqlite", ""), &[OURS]),
-    of(step(1, 900, "growth-postgres", ""), &[OURS]),
+    of(step(1, 45, "growth", ""), &[OURS, "tokio", "btree", FLOOR]),
+    of(step(1, 300, "growth-sqlite", ""), &[OURS]),
+    of(step(1, 650, "growth-postgres", ""), &[OURS]),
 ];
 
 #[cfg(test)]

@@ -202,8 +202,9 @@ fn measure(options: &Options, programs: &Path) -> Measured {
     for step in options.steps() {
         let step_begin = Instant::now();
         let mut slow = Vec::new();
+        let mut peers: Vec<_> = options.peers(step).collect();
         for round in 1..=options.rounds(step) {
-            for peer in options.peers(step) {
+            for &peer in &peers {
                 if !slow.contains(&peer) {
                     bar.set_message(format!("{} {peer} {round}/{}", step.workload, options.rounds(step)));
                     let mut took = Duration::ZERO;
@@ -220,6 +221,10 @@ fn measure(options: &Options, programs: &Path) -> Measured {
                     }
                 }
                 bar.inc(step.seconds_of(options.is_quick));
+            }
+            // The first process of a round may have to wait until the host provides memory.
+            if !peers.is_empty() {
+                peers.rotate_left(1);
             }
         }
         measured.add_seconds(step.workload, options.expected(step), step_begin.elapsed().as_secs_f64());
