@@ -7,8 +7,9 @@ use std::mem::ManuallyDrop;
 use std::ops::Deref;
 
 /// A reference that a wheel has to an entry. It is counted, and it is not dropped, because the
-/// wheel does not read the slot of an entry that was cancelled. Each one becomes a [`Timeout`]
-/// again, or the canceller takes it over ([`Timeout::take_over`]).
+/// wheel does not read the slot of an entry that was cancelled or moved. Each one becomes a
+/// [`Timeout`] again ([`Timeout::wheel_reference`]), or the canceller takes it over
+/// ([`Timeout::take_over`]).
 pub(crate) struct Linked(ManuallyDrop<Timeout>);
 
 impl Linked {

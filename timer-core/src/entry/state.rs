@@ -34,7 +34,8 @@
 //!   deadline. The thread whose transition causes this sets the flag in the same transition. It
 //!   then links the entry and wakes the worker. If it finds the entry linked in time afterwards,
 //!   under the lock of the shard, it clears the flag ([`AtomicState::set_linked`]). Otherwise the
-//!   next thread that moves the timeout does.
+//!   next thread that moves the timeout does. A thread that links the entry under the same lock
+//!   under which it changes the word needs no flag ([`AtomicState::move_linked`]).
 //!
 //! The flag matters if that thread is preempted before it links the entry, and a second thread then
 //! resets the timeout to a deadline after that of the first thread. Without the flag, the second

@@ -1,6 +1,8 @@
 //! Models of the location of an entry, which lock holders on several threads write and read.
 
-use super::{Outcome, Subject, assert_sound, beside, check, engine, new, set_time, time_at, turn, turn_at, turn_out};
+use super::{
+    Outcome, Subject, assert_sound, beside, check, check_heavy, engine, new, set_time, time_at, turn, turn_at, turn_out,
+};
 use crate::deadline::{Deadline, NO_TICK};
 use crate::entry::Timeout;
 use crate::entry::state::Reset;
@@ -136,7 +138,7 @@ model!(check_heavy, a_turn_waits_for_a_move,
 #[test]
 #[should_panic(expected = "missed")]
 fn negative_the_state_changes_before_the_lock() {
-    check(|| {
+    check_heavy(|| {
         a_move_and_a_turn(|timeout, deadline| {
             if timeout.state().move_linked(deadline) {
                 let context = timeout.context().unwrap();

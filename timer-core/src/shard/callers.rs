@@ -214,8 +214,9 @@ impl Shard {
     /// The entry is at its location and waits without the flag `UNLINKED`, so it is in the wheel
     /// while this thread holds the lock. The thread changes the state word first, and then links
     /// the entry under the new tick. Between the two, the word promises an earlier link than there
-    /// is. Nobody notices, because turns and cancels need the lock for what they do in the wheel,
-    /// and a reset that does without it only sets a later deadline.
+    /// is. No turn and no cancel finds that out, because they need the lock for their work in the
+    /// wheel. A reset to later may rely on the promise, which holds when this thread unlocks. A
+    /// reset to earlier links the entry itself.
     pub(crate) fn move_earlier(&self, timeout: &Timeout, deadline: Deadline, now: Nanos) -> bool {
         let Some(mut core) = self.lock.try_lock() else { return false };
         let is_moved = self.move_locked(&mut core, timeout, deadline, now);
